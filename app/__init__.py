@@ -1,0 +1,1 @@
+"""The portal: pages that read published builds and show them."""

@@ -1,0 +1,127 @@
+"""The kinds of file that `gputally load` takes: their columns, in the order a user sees them."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from chargeback.focus import CHARGES
+from store.columns import Column, FileSpec, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INVENTORY = FileSpec(
+    kind="inventory",
+    table="node",
+    columns=(
+        Column("cluster", "cluster", Kind.NAME, required=True, filled=True),
+        Column("node", "node", Kind.NAME, required=True, filled=True),
+        Column("gpu_count", "gpu_count", Kind.COUNT, required=True, filled=True, minimum=0),
+        Column("valid_from", "valid_from", Kind.TIME, required=True, filled=True),
+        Column("valid_to", "valid_to", Kind.TIME, required=True),
+        Column("pool", "pool", Kind.NAME),
+        Column("provider", "provider", Kind.NAME),
+        Column("resource_id", "resource_id", Kind.TEXT),
+        Column("instance_type", "instance_type", Kind.NAME),
+        Column("gpu_model", "gpu_model", Kind.NAME),
+        Column("vcpus", "vcpus", Kind.COUNT, minimum=0),
+        Column("memory_gib", "memory_gib", Kind.GPUS, minimum=0),
+    ),
+)
+DEVICES = FileSpec(
+    kind="devices",
+    table="device",
+    columns=(
+        Column("device", "device", Kind.NAME, required=True, filled=True),
+        Column("cluster", "cluster", Kind.NAME, required=True, filled=True),
+        Column("node", "node", Kind.NAME, required=True, filled=True),
+        Column("valid_from", "valid_from", Kind.TIME, required=True, filled=True),
+        Column("valid_to", "valid_to", Kind.TIME, required=True),
+        Column("slot", "slot", Kind.COUNT, minimum=0),
+        Column("parent", "parent", Kind.NAME),
+        Column("gpu_model", "gpu_model", Kind.NAME),
+    ),
+)
+HOLDINGS = FileSpec(
+    kind="holdings",
+    table="holding",
+    columns=(
+        Column("start", "held_from", Kind.TIME, required=True, filled=True),
+        Column("end", "held_to", Kind.TIME, required=True, filled=True),
+        Column("gpus", "gpus", Kind.GPUS, required=True, filled=True, minimum=0),
+        Column("device", "device", Kind.NAME),
+        Column("node", "node", Kind.NAME),
+        Column("pool", "pool", Kind.NAME),
+        Column("cluster", "cluster", Kind.NAME),
+        Column("team", "team", Kind.NAME),
+        Column("namespace", "namespace", Kind.NAME),
+        Column("workload", "workload", Kind.NAME),
+        Column("owner_kind", "owner_kind", Kind.NAME),
+        Column("job_id", "job_id", Kind.NAME),
+        Column("user", "user_name", Kind.NAME),
+        Column("source", "source", Kind.NAME),
+    ),
+    one_of=("device", "node", "pool"),
+)
+DEMAND = FileSpec(
+    kind="demand",
+    table="demand",
+    columns=(
+        Column("start", "waited_from", Kind.TIME, required=True, filled=True),
+        Column("end", "waited_to", Kind.TIME, required=True, filled=True),
+        Column("gpus", "gpus", Kind.GPUS, required=True, filled=True, minimum=0),
+        Column("pool", "pool", Kind.NAME, required=True, filled=True),
+        Column("team", "team", Kind.NAME),
+        Column("namespace", "namespace", Kind.NAME),
+        Column("workload", "workload", Kind.NAME),
+        Column("job_id", "job_id", Kind.NAME),
+        Column("user", "user_name", Kind.NAME),
+        Column("source", "source", Kind.NAME),
+    ),
+)
+INVOICES = FileSpec(
+    kind="invoices",
+    table="invoice",
+    columns=(
+        Column("issuer", "issuer", Kind.NAME, required=True, filled=True),
+        Column("invoice_id", "invoice_id", Kind.NAME, required=True, filled=True),
+        Column("period", "period", Kind.MONTH, required=True, filled=True),
+        Column("currency", "currency", Kind.CURRENCY, required=True, filled=True),
+        Column("total", "total_amount", Kind.MONEY, required=True, filled=True),
+        Column("tax", "tax_amount", Kind.MONEY),
+        Column("status", "status", Kind.NAME),
+    ),
+)
+QUOTAS = FileSpec(
+    kind="quotas",
+    table="quota",
+    columns=(
+        Column("pool", "pool", Kind.NAME, required=True, filled=True),
+        Column("team", "team", Kind.NAME, required=True, filled=True),
+        Column("gpus", "gpus", Kind.GPUS, required=True, filled=True, minimum=0),
+        Column("valid_from", "valid_from", Kind.TIME, required=True, filled=True),
+        Column("valid_to", "valid_to", Kind.TIME, required=True),
+    ),
+)
+TEAMS = FileSpec(
+    kind="teams",
+    table="team_rule",
+    columns=(
+        Column("team", "team", Kind.NAME, required=True, filled=True),
+        Column("cost_centre", "cost_centre", Kind.NAME, required=True),
+        Column("gl_account", "gl_account", Kind.NAME, required=True),
+        Column("match_namespace", "match_namespace", Kind.NAME),
+        Column("match_workload", "match_workload", Kind.NAME),
+        Column("match_user", "match_user", Kind.NAME),
+        Column("match_account", "match_account", Kind.NAME),
+        Column("match_label", "match_label", Kind.NAME),
+        Column("valid_from", "valid_from", Kind.TIME),
+        Column("valid_to", "valid_to", Kind.TIME),
+    ),
+)
+KINDS: Final[Mapping[str, FileSpec]] = MappingProxyType(
+    {spec.kind: spec for spec in (INVENTORY, DEVICES, HOLDINGS, DEMAND, CHARGES, INVOICES, QUOTAS, TEAMS)}
+)
+CONTROL_FIELDS: Final[Mapping[str, str]] = MappingProxyType({"charges": "billed_cost", "invoices": "total_amount"})
+"""Kinds whose load records a sum of money, for the trail from file to invoice."""

@@ -1,0 +1,89 @@
+-- Purpose: everything that could not be priced, matched or mapped, counted and named; never silently zero.
+-- Grain: none
+-- Reads: node_hour, node_hour_cost, posting_charge, charge_span, held_hour, quota_conflict, team_rule, invoice, posting_node, posting_capacity
+
+WITH inside AS (
+    SELECT * FROM node_hour
+    WHERE hour_number >= seconds_of($period_start) // 3600 AND hour_number < seconds_of($period_end) // 3600
+),
+unpriced AS (
+    SELECT
+        'unpriced_node' AS kind, n.cluster || '/' || n.node AS subject, min(n.hour_number) AS from_hour,
+        max(n.hour_number) + 1 AS to_hour, sum(n.capacity_gpu_microseconds) AS gpu_microseconds,
+        NULL AS amount, NULL AS currency, count(*) || ' node-hours in the inventory that no charge pays for' AS reason
+    FROM inside AS n
+    ANTI JOIN node_hour_cost USING (cluster, node, hour_number)
+    GROUP BY n.cluster, n.node
+),
+unmatched AS (
+    SELECT
+        'unmatched_charge' AS kind, coalesce(s.resource_id, s.service_name, 'no resource') AS subject,
+        min(p.hour_number) AS from_hour, max(p.hour_number) + 1 AS to_hour, NULL AS gpu_microseconds,
+        from_pico(sum(p.amount_pico)) AS amount, p.currency,
+        CASE WHEN any_value(s.resource_id) IS NULL THEN 'usage that names no resource: overhead'
+             ELSE 'usage of a resource that no inventory row names at that time: overhead' END AS reason
+    FROM posting_charge AS p
+    JOIN charge_span AS s ON s.snapshot_id = p.charge_snapshot_id AND s.source_row = p.charge_row
+    WHERE s.kind = 'usage' AND ends_with(p.to_account, '/overhead')
+    GROUP BY ALL
+),
+unmapped AS (
+    SELECT
+        'unmapped_owner' AS kind, owner AS subject, min(hour_number) AS from_hour, max(hour_number) + 1 AS to_hour,
+        sum(held_gpu_microseconds) AS gpu_microseconds, NULL AS amount, NULL AS currency,
+        'no team named and no rule matches (namespace/workload/user): unattributed' AS reason
+    FROM held_hour WHERE team IS NULL GROUP BY ALL
+),
+misplaced AS (
+    SELECT
+        'holding_outside_inventory' AS kind, coalesce(node, 'pool ' || pool) AS subject, min(hour_number) AS from_hour,
+        max(hour_number) + 1 AS to_hour, sum(held_gpu_microseconds) AS gpu_microseconds, NULL AS amount, NULL AS currency,
+        'held at a time when the inventory does not have it: not priced' AS reason
+    FROM held_hour AS h
+    WHERE pool IS NULL OR pool NOT IN (SELECT pool FROM node_hour)
+    GROUP BY ALL
+),
+over_held AS (
+    SELECT
+        'over_held' AS kind, from_account AS subject, min(hour_number) AS from_hour, max(hour_number) + 1 AS to_hour,
+        sum(gpu_microseconds) AS gpu_microseconds, from_pico(sum(amount_pico)) AS amount, currency,
+        count(*) || ' hours held beyond the capacity: the negative rest is shown as idle' AS reason
+    FROM (
+        FROM posting_node WHERE ends_with(to_account, '/capacity')
+        UNION ALL BY NAME FROM posting_capacity WHERE ends_with(to_account, '/idle') AND gpu_microseconds < 0
+    )
+    WHERE gpu_microseconds < 0
+    GROUP BY from_account, currency
+),
+no_invoice AS (
+    SELECT
+        'missing_invoice' AS kind, issuer AS subject, NULL AS from_hour, NULL AS to_hour, NULL AS gpu_microseconds,
+        sum(billed_cost) AS amount, currency, 'charges without an invoice total to reconcile with' AS reason
+    FROM charge_span AS s
+    WHERE NOT EXISTS (FROM invoice AS i WHERE i.issuer = s.issuer AND i.currency = s.currency AND i.period = $period)
+    GROUP BY ALL
+),
+no_team AS (
+    SELECT
+        'team_without_cost_centre' AS kind, h.team AS subject, NULL AS from_hour, NULL AS to_hour,
+        sum(h.held_gpu_microseconds) AS gpu_microseconds, NULL AS amount, NULL AS currency,
+        'the team files do not name it: no cost centre on its lines' AS reason
+    FROM held_hour AS h
+    WHERE h.team IS NOT NULL AND EXISTS (FROM team_rule) AND h.team NOT IN (SELECT team FROM team_rule)
+    GROUP BY ALL
+),
+conflict AS (
+    SELECT
+        'quota_conflict' AS kind, pool || ' ' || other_source AS subject, min(conflict_from_s) // 3600 AS from_hour,
+        (max(conflict_to_s) + 3599) // 3600 AS to_hour, NULL AS gpu_microseconds, NULL AS amount, NULL AS currency,
+        count(DISTINCT team) || ' teams whose quota differs from ' || any_value(source) || ', which decides' AS reason
+    FROM quota_conflict GROUP BY pool, other_source
+)
+SELECT
+    $period AS period, kind, subject, hour_at(from_hour) AS gap_from, hour_at(to_hour) AS gap_to,
+    CAST(gpu_microseconds AS BIGINT) AS gpu_microseconds, CAST(amount AS DECIMAL(38, 12)) AS amount, currency, reason
+FROM (
+    FROM unpriced UNION ALL BY NAME FROM unmatched UNION ALL BY NAME FROM unmapped UNION ALL BY NAME FROM misplaced
+    UNION ALL BY NAME FROM over_held UNION ALL BY NAME FROM no_invoice UNION ALL BY NAME FROM no_team
+    UNION ALL BY NAME FROM conflict
+)

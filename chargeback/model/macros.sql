@@ -1,0 +1,14 @@
+-- Purpose: exact conversion between money and integer pico-units (10^-12), in which every split is computed.
+-- Grain: none
+-- Reads: nothing
+
+CREATE OR REPLACE TEMP MACRO to_pico(amount) AS CAST(amount * 1000000000000 AS HUGEINT);
+CREATE OR REPLACE TEMP MACRO from_pico(pico) AS
+    CAST(CAST(pico AS DECIMAL(26, 0)) * CAST(0.000000000001 AS DECIMAL(12, 12)) AS DECIMAL(38, 12));
+CREATE OR REPLACE TEMP MACRO seconds_of(moment) AS epoch_us(moment) // 1000000;
+CREATE OR REPLACE TEMP MACRO hour_at(hour_number) AS make_timestamptz(hour_number * 3600000000);
+-- As fleet.identity.node_account: a slash or percent sign in a cluster name (a cloud's resource name) is escaped.
+CREATE OR REPLACE TEMP MACRO node_account(cluster, node) AS
+    'node:' || replace(replace(cluster, '%', '%25'), '/', '%2F') || '/' || node;
+CREATE OR REPLACE TEMP MACRO owner_key(namespace, workload, user_name) AS
+    coalesce(namespace, '') || '/' || coalesce(workload, '') || '/' || coalesce(user_name, '');

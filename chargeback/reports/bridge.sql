@@ -1,0 +1,11 @@
+-- Purpose: from invoice to statement, term by term, for each issuer and currency.
+-- Grain: none
+-- Scope: fleet
+-- Reads: bridge
+
+SELECT
+    issuer, currency, invoice_total, charge_count, billed_total, statement_total, prepaid_change, absent_from_export, rounding,
+    difference
+FROM lake.bridge
+WHERE period = $period
+ORDER BY issuer, currency

@@ -1,0 +1,32 @@
+"""The commands of `gputally`, one module per group of tasks; each function is one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from services.commands.demo import demo, portal
+from services.commands.inputs import doctor, init, load
+from services.commands.period import build, check, explain, export, statement
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "-C",
+    "folder",
+    default=".",
+    show_default=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Workspace: the folder of gputally.toml.",
+)
+@click.version_option(package_name="gputally", message="%(prog)s %(version)s")
+@click.pass_context
+def gputally(context: click.Context, folder: Path) -> None:
+    """Cost accounting for GPU fleets: every dollar of the invoice lands on a team, with proof."""
+    context.obj = folder
+
+
+for _command in (init, load, build, check, statement, explain, export, portal, doctor, demo):
+    gputally.add_command(_command)

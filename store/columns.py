@@ -1,0 +1,176 @@
+"""What a column of an input file may hold: its type, its SQL form, and the tests each cell must pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from store.sqltext import identifier, literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NUMBER = r"-?\d+(\.\d+)?([eE]-?\d+)?"
+"""Plain decimals as FOCUS NumericFormat writes them: no thousands mark, no currency sign, no plus, no NaN."""
+SHORT_NUMBER = r"-?\d{1,9}(\.\d{1,8})?"
+"""Numbers that fit DECIMAL(18, 8) unchanged. DuckDB reads those from text 50 times faster than a 38-digit decimal."""
+LONG_FRACTION = r"\.\d{13}|[eE]"
+TIME = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?"
+ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
+MAX_NAME = 256
+MAX_TEXT = 65_536
+
+
+class Kind(Enum):
+    """Column types of input files."""
+
+    NAME = "name"
+    TEXT = "text"
+    MONEY = "money"
+    GPUS = "gpus"
+    COUNT = "count"
+    TIME = "time"
+    CURRENCY = "currency"
+    MONTH = "month"
+
+    @property
+    def sql_type(self) -> str:
+        """The DuckDB type of the staged column."""
+        return _SQL_TYPES[self]
+
+    @property
+    def is_money(self) -> bool:
+        """Whether the column holds money or another exact 12-decimal quantity."""
+        return self is Kind.MONEY
+
+
+_SQL_TYPES: Final = MappingProxyType(
+    {
+        Kind.NAME: "VARCHAR",
+        Kind.TEXT: "VARCHAR",
+        Kind.MONEY: "DECIMAL(38, 12)",
+        Kind.GPUS: "DECIMAL(18, 6)",
+        Kind.COUNT: "INTEGER",
+        Kind.TIME: "TIMESTAMPTZ",
+        Kind.CURRENCY: "VARCHAR",
+        Kind.MONTH: "VARCHAR",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a file: `name` in its header, `field` in the table."""
+
+    name: str
+    field: str
+    kind: Kind
+    required: bool = False
+    """The header must have it."""
+    filled: bool = False
+    """Every row must have a value."""
+    minimum: int | None = None
+    """Smallest allowed value of a number."""
+
+    def typed(self, zone: str | None) -> str:
+        """SQL expression that turns the landed text into the typed value."""
+        text = identifier(self.name)
+        if self.kind is Kind.TIME and zone:
+            return f"CASE WHEN {_has_zone(text)} THEN {text}::TIMESTAMPTZ ELSE timezone({literal(zone)}, {text}::TIMESTAMP) END"
+        if self.kind is Kind.MONEY:
+            short = f"regexp_full_match({text}, {literal(SHORT_NUMBER)})"
+            return f"CASE WHEN {short} THEN CAST(CAST({text} AS DECIMAL(18, 8)) AS DECIMAL(38, 12)) ELSE CAST({text} AS DECIMAL(38, 12)) END"
+        return f"CAST({text} AS {self.kind.sql_type})"
+
+    def is_finer_than_stored(self) -> str:
+        """SQL predicate: the text has more decimals than DECIMAL(38, 12) keeps."""
+        text = identifier(self.name)
+        differs = f"TRY_CAST({text} AS DECIMAL(38, 20)) <> TRY_CAST({text} AS DECIMAL(38, 12))"
+        return f"CASE WHEN regexp_matches({text}, {literal(LONG_FRACTION)}) THEN coalesce({differs}, false) ELSE false END"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """The columns of one kind of file, and how its cells are read."""
+
+    kind: str
+    table: str
+    columns: tuple[Column, ...]
+    one_of: tuple[str, ...] = ()
+    """Exactly one of these columns must be filled in each row."""
+    other_columns: tuple[str, ...] = ()
+    """Known columns that are accepted and not kept."""
+    custom_prefixes: tuple[str, ...] = ("\0",)
+    """Unknown columns with these prefixes are accepted and not kept (FOCUS: x_). The default matches none."""
+    null_texts: tuple[str, ...] = ("",)
+    zone: str | None = None
+    """Zone of times without one, where the format itself fixes it (FOCUS: UTC)."""
+
+    def known_names(self) -> str:
+        """The header names, for an error message."""
+        names = [column.name for column in self.columns]
+        return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+    def unique_fields(self) -> Sequence[Column]:
+        """One column per table field: several header spellings (FOCUS versions) may feed the same field."""
+        return tuple({column.field: column for column in self.columns}.values())
+
+
+def cell_checks(column: Column, zone: str | None) -> list[tuple[str, str]]:
+    """Return (SQL predicate of a bad cell, message) for one column; the messages complete "'value' ..."."""
+    text = identifier(column.name)
+    checks = [(f"{text} IS NULL", "must not be empty")] if column.filled else []
+    checks += [(f"{text} IS NOT NULL AND ({bad})", message) for bad, message in _kind_checks(column.kind, text, zone)]
+    if column.minimum is not None:
+        checks.append((f"TRY_CAST({text} AS DECIMAL(38, 12)) < {column.minimum}", f"is below {column.minimum}"))
+    return checks
+
+
+def _kind_checks(kind: Kind, text: str, zone: str | None) -> list[tuple[str, str]]:
+    match kind:
+        case Kind.NAME:
+            return [
+                (f"length({text}) > {MAX_NAME}", f"is longer than {MAX_NAME} characters"),
+                (rf"regexp_matches({text}, '[\x00-\x1f\x7f]') OR trim({text}) <> {text} OR {text} = ''", "is not a name: blanks at an end or control characters"),
+            ]
+        case Kind.TEXT:
+            return [(f"length({text}) > {MAX_TEXT}", f"is longer than {MAX_TEXT} characters")]
+        case Kind.MONEY | Kind.GPUS:
+            number, short = (f"regexp_full_match({text}, {literal(form)})" for form in (NUMBER, SHORT_NUMBER))
+            fits = f"CASE WHEN {short} THEN true WHEN {number} THEN TRY_CAST({text} AS {kind.sql_type}) IS NOT NULL ELSE true END"
+            return [(f"NOT {number}", "is not a plain decimal number"), (f"NOT {fits}", "is too large")]
+        case Kind.COUNT:
+            return [(rf"NOT regexp_full_match({text}, '-?\d+(\.0+)?') OR TRY_CAST({text} AS INTEGER) IS NULL", "is not a whole number")]
+        case Kind.CURRENCY:
+            return [(f"NOT regexp_full_match({text}, '[A-Z]{{3}}')", "is not an ISO 4217 currency code")]
+        case Kind.MONTH:
+            return [(rf"NOT regexp_full_match({text}, '\d{{4}}-(0[1-9]|1[0-2])')", "is not a month like 2026-05")]
+        case Kind.TIME:
+            return _time_checks(text, zone)
+
+
+def _has_zone(text: str) -> str:
+    return f"regexp_full_match({text}, {literal(TIME + ZONE)})"
+
+
+def _time_checks(text: str, zone: str | None) -> list[tuple[str, str]]:
+    no_zone = f"regexp_full_match({text}, {literal(TIME)})"
+    checks = [
+        (f"NOT regexp_full_match({text}, {literal(TIME + ZONE + '?')})", "is not an RFC 3339 time"),
+        (f"{_has_zone(text)} AND TRY_CAST({text} AS TIMESTAMPTZ) IS NULL", "is not a time that exists"),
+    ]
+    if zone is None:
+        checks.append((no_zone, "has no time zone (end it with Z or an offset, or load with --time-zone)"))
+        return checks
+    local, at = f"TRY_CAST({text} AS TIMESTAMP)", literal(zone)
+    checks.append((f"{no_zone} AND {local} IS NULL", "is not a time that exists"))
+    if zone != "UTC":
+        utc = f"timezone({at}, {local})"
+        again = " OR ".join(
+            f"timezone({at}, {utc} {sign} INTERVAL {minutes} MINUTE) = {local}" for sign in "+-" for minutes in (30, 60)
+        )
+        checks.append((f"{no_zone} AND timezone({at}, {utc}) <> {local}", f"does not exist in {zone} (clocks went forward)"))
+        checks.append((f"{no_zone} AND ({again})", f"happens twice in {zone} (clocks went back): give it an offset"))
+    return checks

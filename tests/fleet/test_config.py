@@ -1,0 +1,137 @@
+"""gputally.toml: the template is the default, mistakes are named, the fingerprint follows the books."""
+
+import copy
+import pickle
+import tomllib
+from dataclasses import fields, replace
+from itertools import pairwise
+from typing import get_args
+
+import pytest
+
+from fleet.config import (
+    DEFAULT_POLICIES,
+    TEMPLATE,
+    Config,
+    Lake,
+    Ledger,
+    Policy,
+    PoolPolicy,
+    Portal,
+    config_fingerprint,
+    load_config,
+    parse_config,
+)
+from fleet.errors import ConfigError
+from fleet.identity import POLICIES, POOL_KINDS
+
+
+def test_the_template_is_the_default():
+    assert parse_config(TEMPLATE) == Config()
+    assert parse_config("") == Config()
+
+
+def test_the_template_shows_and_explains_every_key():
+    table = tomllib.loads(TEMPLATE)
+    assert table.keys() == {f.name for f in fields(Config)}
+    for name, cls in (("lake", Lake), ("ledger", Ledger), ("portal", Portal)):
+        assert table[name].keys() == {f.name for f in fields(cls)}
+    assert table["pools"].keys() == DEFAULT_POLICIES.keys()
+    lines = TEMPLATE.splitlines()
+    for above, line in pairwise(lines):
+        if "=" in line and not line.startswith("#"):
+            assert above.startswith("# ")
+
+
+def test_words_agree_with_the_ledger():
+    assert get_args(Policy) == POLICIES
+    assert {"capacity", *DEFAULT_POLICIES} == set(POOL_KINDS)
+
+
+def test_policies_have_defaults_and_can_be_set():
+    config = parse_config('[pools.idle]\npolicy = "quota"\n[pools]\ntax.policy = "even"')
+    assert config.policy("idle") == "quota"
+    assert config.policy("tax") == "even"
+    assert config.policy("credit") == "proportional"
+    assert {kind: Config().policy(kind) for kind in DEFAULT_POLICIES} == dict(DEFAULT_POLICIES)
+    with pytest.raises(ValueError, match="'capacity' is not a kind of pool with a policy"):
+        config.policy("capacity")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[ledger]\ncurency = 'USD'", "unknown key ledger.curency; did you mean ledger.currency?"),
+        ("[ledgr]", "unknown key ledgr; did you mean ledger?"),
+        ("[pools.idel]\npolicy = 'even'", "unknown key pools.idel; did you mean pools.idle?"),
+        ("[pools.capacity]\npolicy = 'even'", "unknown key pools.capacity; known keys: idle, "),
+        ("[pools.idle]", "pools.idle.policy is missing"),
+        ("[pools]\nidle = 'even'", "pools.idle must be a table, not a string"),
+        (
+            "[pools.idle]\npolicy = 'fair'",
+            "pools.idle.policy must be one of 'proportional', 'even', 'quota', 'central', not 'fair'",
+        ),
+        ("[ledger]\nbasis = 'used'", "ledger.basis must be one of 'held', not 'used'"),
+        ("[ledger]\ncurrency = 'usd'", "ledger.currency: 'usd' is not a currency code"),
+        ("[ledger]\ntime_zone = 'Mars/Base'", "ledger.time_zone: 'Mars/Base' is not a time zone"),
+        ("[ledger]\ncentral_team = ''", "ledger.central_team: a name must not be empty"),
+        ("[portal]\nport = '1'", "portal.port must be a whole number, not a string"),
+        ("[portal]\nport = 0", "portal.port: must be from 1 to 65535, not 0"),
+        ("[portal]\nport = 2026-10-01", "portal.port must be a whole number, not a date or time"),
+        ("[lake]\ncatalog = ' '", "lake.catalog: must not be empty"),
+        ("[ledger]\ncurrency = \n", "(at line 2"),
+        ("lake = 1", "lake must be a table, not a whole number"),
+        ('"a\\nb" = 1', r"unknown key 'a\nb'; known keys: "),
+    ],
+)
+def test_mistakes_are_named_by_their_path(text, message):
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text)
+    assert str(caught.value).startswith("gputally.toml: ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_nesting_without_end_is_refused():
+    with pytest.raises(ConfigError, match=r"x\.toml: "):
+        parse_config("a = " + "[" * 100_000, file="x.toml")
+
+
+def test_loading_a_workspace(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path)
+    assert str(caught.value) == f"no gputally.toml in {tmp_path}; run `gputally init {tmp_path}`"
+    file = tmp_path / "gputally.toml"
+    file.write_text("\ufeff[ledger]\ncurrency = 'EUR'\n", encoding="utf-8")
+    assert load_config(tmp_path).ledger.currency == "EUR"
+    file.write_bytes(b"[ledger]\ncurrency = '\xff'")
+    with pytest.raises(ConfigError, match="is not UTF-8"):
+        load_config(tmp_path)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path)
+
+
+def test_the_fingerprint_follows_the_books_only():
+    base = Config()
+    same = (parse_config(TEMPLATE), replace(base, lake=Lake(data="x")), replace(base, portal=Portal(port=9)))
+    prints = [config_fingerprint(config) for config in (base, *same)]
+    assert len(set(prints)) == 1
+    assert len(prints[0]) == 64
+    changed = (
+        replace(base, ledger=Ledger(currency="EUR")),
+        replace(base, ledger=Ledger(quota_source="q.csv")),
+        replace(base, pools={"idle": PoolPolicy("quota")}),
+    )
+    assert len({prints[0], *map(config_fingerprint, changed)}) == 4
+
+
+def test_a_config_cannot_be_changed_but_can_be_sent():
+    config = Config(pools={"idle": PoolPolicy("quota")})
+    with pytest.raises(TypeError):
+        config.pools["idle"] = PoolPolicy("even")
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert copy.deepcopy(config) == config
+    with pytest.raises(ValueError, match="'lost' is not a kind of pool"):
+        Config(pools={"lost": PoolPolicy("even")})
