@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from chargeback.checks import failed_checks
-from chargeback.publishing import PUBLISHED, publish
+from chargeback.publishing import publish
 from chargeback.statement import book_statement
 from fleet.config import config_fingerprint
 from fleet.errors import CheckError
@@ -51,7 +51,9 @@ def build_period(lake: Lake, config: Config, period: str, *, progress: Callable[
     con = lake.connection
     input_snapshot = lake.snapshot()
     build_id = prepare(con, config, period)
-    known = con.execute("SELECT build_id, version FROM lake.build WHERE period = ? ORDER BY version DESC", [period]).fetchall()
+    known = con.execute(
+        "SELECT build_id, version FROM lake.build WHERE period = ? ORDER BY version DESC", [period]
+    ).fetchall()
     if known and known[0][0] == build_id:
         return Build(period, build_id, int(known[0][1]), is_new=False)
     version = int(known[0][1]) + 1 if known else 1
@@ -122,11 +124,6 @@ def step_count() -> int:
     return len(model_steps()) + 1
 
 
-def published_tables() -> tuple[str, ...]:
-    """Names of the tables that a build replaces."""
-    return tuple(PUBLISHED)
-
-
 def _macros() -> list[str]:
     text = next(step.text for step in package_files("chargeback", "model") if step.name == "macros")
     return [statement for statement in text.split(";") if "CREATE" in statement]
@@ -141,7 +138,10 @@ def _show_minor_units(con: Connection) -> None:
     con.execute("CREATE OR REPLACE TEMP TABLE minor_unit (currency VARCHAR, minor_unit DECIMAL(18, 6))")
     found = con.execute("SELECT billing_currency FROM charge UNION SELECT currency FROM invoice").fetchall()
     for (currency,) in found:
-        con.execute("INSERT INTO minor_unit VALUES (?, CAST(? AS DECIMAL(18, 6)))", [currency, f"1e-{minor_unit_digits(currency)}"])
+        con.execute(
+            "INSERT INTO minor_unit VALUES (?, CAST(? AS DECIMAL(18, 6)))",
+            [currency, f"1e-{minor_unit_digits(currency)}"],
+        )
 
 
 def _show_quota_sources(con: Connection, decider: str) -> None:

@@ -19,7 +19,12 @@ COMPARED = ("posting", "statement_line", "bridge", "gap")
 
 
 def check_period(
-    con: Connection, config: Config, period: str, *, strict: bool, progress: Callable[[str], None] = lambda _: None
+    con: Connection,
+    config: Config,
+    period: str,
+    *,
+    strict: bool,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[tuple[str, int, str]]:
     """Failed invariants of the published build of `period`: (check, number of rows, first rows); empty when well.
 
@@ -35,6 +40,6 @@ def check_period(
     progress("checks")
     failures = failed_checks(con, parameters(period), strict=strict)
     if strict and current_id != build["build_id"]:
-        stale = f"built from other inputs, configuration or model (build {build['build_id']}, now {current_id}): build again"
+        stale = f"build {build['build_id']} is not of these inputs, configuration and model ({current_id}): build again"
         failures.append(("build_is_current", 1, stale))
     return failures

@@ -1,8 +1,8 @@
 """The two files that finance books a month with: the chargeback CSV and the control file that proves it.
 
 The CSV is RFC 4180 with CRLF line ends. Numbers are written raw with the currency's decimals and are never quoted or
-prefixed; text that a spreadsheet would take for a formula gets a leading apostrophe, because team names come from labels
-that anybody can set. Totals are kept out of the data and stand in the control file.
+prefixed; text that a spreadsheet would take for a formula gets a leading apostrophe, because team names come from
+labels that anybody can set. Totals are kept out of the data and stand in the control file.
 """
 
 from __future__ import annotations
@@ -90,10 +90,11 @@ def gpu_hours(gpu_microseconds: int) -> str:
 
 
 def _cells(row: Row) -> list[str]:
-    texts = {name: guarded(row.get(name)) for name in COLUMNS}
-    texts["gpu_hours"] = gpu_hours(row["gpu_microseconds"])
-    texts["amount"] = format_plain(row["amount"], minor_unit_digits(row["currency"]))
-    return [texts[name] for name in COLUMNS]
+    numbers = {
+        "gpu_hours": gpu_hours(row["gpu_microseconds"]),
+        "amount": format_plain(row["amount"], minor_unit_digits(row["currency"])),
+    }
+    return [numbers[name] if name in numbers else guarded(row[name]) for name in COLUMNS]
 
 
 def _sums(rows: Iterable[Row]) -> dict[str, str]:
@@ -104,7 +105,7 @@ def _sums(rows: Iterable[Row]) -> dict[str, str]:
 
 
 def _bridge_terms(row: Row) -> dict[str, Any]:
-    """Amounts as text at full precision, trailing zeros cut: the bridge must close to the last unit, not to the cent."""
+    """Amounts as text at full precision, trailing zeros cut: the bridge closes to the last unit, not to the cent."""
     return {name: _exact_text(value) if isinstance(value, Decimal) else value for name, value in row.items()}
 
 

@@ -33,7 +33,11 @@ class LoadOptions:
 
     def as_identity(self) -> Mapping[str, str]:
         """What makes the same bytes mean something else, for the snapshot id."""
-        return {"provider": self.provider, "time_zone": self.time_zone or "", "ignored": ",".join(self.ignored_columns)}
+        return {
+            "provider": self.provider,
+            "time_zone": self.time_zone or "",
+            "ignored": ",".join(self.ignored_columns),
+        }
 
 
 def load_files(

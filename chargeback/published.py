@@ -1,4 +1,4 @@
-"""Read what was published: plain rows as Python values, money as Decimal, for the command line and the finance files."""
+"""Read what was published: plain rows, money as Decimal, for the command line and the finance files."""
 
 from __future__ import annotations
 

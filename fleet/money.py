@@ -29,9 +29,7 @@ _WITHOUT_CENTS = (
     "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
 )  # fmt: skip
 _WITH_THOUSANDTHS = ("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND")
-_MINOR_UNIT_DIGITS = MappingProxyType(
-    {**dict.fromkeys(_WITHOUT_CENTS, 0), **dict.fromkeys(_WITH_THOUSANDTHS, 3)}
-)
+_MINOR_UNIT_DIGITS = MappingProxyType({**dict.fromkeys(_WITHOUT_CENTS, 0), **dict.fromkeys(_WITH_THOUSANDTHS, 3)})
 
 _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
 _PLAIN_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee]-?[0-9]+)?", re.ASCII)

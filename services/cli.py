@@ -1,4 +1,4 @@
-"""`gputally`: the command line. Every command works on a workspace (`-C DIR`) and says one clear line when it cannot."""
+"""`gputally`: the command line. Every command works on a workspace (`-C DIR`); an error is one clear line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import metadata
 
 def main() -> None:
     """Run the command line; exit 1 on anything a user can mend, 2 on wrong usage."""
-    from fleet.errors import GputallyError  # noqa: PLC0415 - keeps the missing-extra message below reachable
+    from fleet.errors import GputallyError
 
     try:
         commands = importlib.import_module("services.commands")

@@ -41,7 +41,9 @@ def examine(folder: Path) -> list[Finding]:
         workspace = Workspace.at(folder)
     except GputallyError as error:
         return [*findings, Finding("fail", "workspace", str(error))]
-    findings.append(Finding("ok", "workspace", f"{workspace.folder.resolve()}, currency {workspace.config.ledger.currency}"))
+    findings.append(
+        Finding("ok", "workspace", f"{workspace.folder.resolve()}, currency {workspace.config.ledger.currency}")
+    )
     findings += _disk(workspace)
     return [*findings, *_lake(workspace)]
 
@@ -101,4 +103,10 @@ def _periods(con: Connection) -> Iterator[Finding]:
     ).fetchall()
     for period, version, gaps in rows:
         level: Literal["ok", "warn"] = "warn" if gaps else "ok"
-        yield Finding(level, f"period {period}", f"published, v{version}, {gaps} gap(s): see `gputally check {period} --strict`" if gaps else f"published, v{version}, no gaps")
+        yield Finding(
+            level,
+            f"period {period}",
+            f"published, v{version}, {gaps} gap(s): see `gputally check {period} --strict`"
+            if gaps
+            else f"published, v{version}, no gaps",
+        )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from fleet.errors import one_line
 from fleet.money import format_money
-from services.terminal import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,17 +49,24 @@ def _line_lines(line: Row) -> Iterator[str]:
     )
     if line["weight"] is None:
         if hours:
-            yield f"  = {hours:,.6f} GPU-hours held at {line['exact_amount'] / hours:,.6f} {currency} a GPU-hour on average"
+            rate = line["exact_amount"] / hours
+            yield f"  = {hours:,.6f} GPU-hours held at {rate:,.6f} {currency} a GPU-hour on average"
         return
     pool_hours = Decimal(line["pool_gpu_microseconds"] or 0) / 3_600_000_000
-    yield f"  = {line['pool_amount']:f} {currency} of the pool ({pool_hours:,.1f} GPU-hours) x {line['weight']} / {line['total_weight']}"
+    part, whole = _weight(line["weight"], line), _weight(line["total_weight"], line)
+    yield f"  = {line['pool_amount']:f} {currency} of the pool ({pool_hours:,.1f} GPU-hours) x {part} / {whole}"
     meaning = WEIGHT_MEANING.get(line["policy"], "the central team takes it all")
     yield f"  weight: {meaning}"
+
+
+def _weight(weight: Decimal, line: Row) -> str:
+    """Weights that are money are kept in 10^-12 units; show them as the amounts that they are."""
+    return f"{weight.scaleb(-12):f}" if line["policy"] in ("proportional", "quota") else f"{weight:f}"
 
 
 def _charge_line(charge: Row) -> str:
     return (
         f"  {charge['part']:,.6f} of {charge['billed_cost'].normalize():,f} {charge['currency']}  "
-        f"{one_line(charge['source_file'])} row {charge['source_row']}, {one_line(charge['resource_id'] or 'no resource')}, "
-        f"{charge['charge_period_start']:%Y-%m-%d %H:%M} UTC"
+        f"{one_line(charge['source_file'])} row {charge['source_row']}, "
+        f"{one_line(charge['resource_id'] or 'no resource')}, {charge['charge_period_start']:%Y-%m-%d %H:%M} UTC"
     )

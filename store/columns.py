@@ -78,17 +78,21 @@ class Column:
         """SQL expression that turns the landed text into the typed value."""
         text = identifier(self.name)
         if self.kind is Kind.TIME and zone:
-            return f"CASE WHEN {_has_zone(text)} THEN {text}::TIMESTAMPTZ ELSE timezone({literal(zone)}, {text}::TIMESTAMP) END"
+            local = f"timezone({literal(zone)}, {text}::TIMESTAMP)"
+            return f"CASE WHEN {_has_zone(text)} THEN {text}::TIMESTAMPTZ ELSE {local} END"
         if self.kind is Kind.MONEY:
             short = f"regexp_full_match({text}, {literal(SHORT_NUMBER)})"
-            return f"CASE WHEN {short} THEN CAST(CAST({text} AS DECIMAL(18, 8)) AS DECIMAL(38, 12)) ELSE CAST({text} AS DECIMAL(38, 12)) END"
+            fast = f"CAST(CAST({text} AS DECIMAL(18, 8)) AS DECIMAL(38, 12))"
+            return f"CASE WHEN {short} THEN {fast} ELSE CAST({text} AS DECIMAL(38, 12)) END"
         return f"CAST({text} AS {self.kind.sql_type})"
 
     def is_finer_than_stored(self) -> str:
         """SQL predicate: the text has more decimals than DECIMAL(38, 12) keeps."""
         text = identifier(self.name)
         differs = f"TRY_CAST({text} AS DECIMAL(38, 20)) <> TRY_CAST({text} AS DECIMAL(38, 12))"
-        return f"CASE WHEN regexp_matches({text}, {literal(LONG_FRACTION)}) THEN coalesce({differs}, false) ELSE false END"
+        return (
+            f"CASE WHEN regexp_matches({text}, {literal(LONG_FRACTION)}) THEN coalesce({differs}, false) ELSE false END"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +137,25 @@ def _kind_checks(kind: Kind, text: str, zone: str | None) -> list[tuple[str, str
         case Kind.NAME:
             return [
                 (f"length({text}) > {MAX_NAME}", f"is longer than {MAX_NAME} characters"),
-                (rf"regexp_matches({text}, '[\x00-\x1f\x7f]') OR trim({text}) <> {text} OR {text} = ''", "is not a name: blanks at an end or control characters"),
+                (
+                    rf"regexp_matches({text}, '[\x00-\x1f\x7f]') OR trim({text}) <> {text} OR {text} = ''",
+                    "is not a name: blanks at an end or control characters",
+                ),
             ]
         case Kind.TEXT:
             return [(f"length({text}) > {MAX_TEXT}", f"is longer than {MAX_TEXT} characters")]
         case Kind.MONEY | Kind.GPUS:
             number, short = (f"regexp_full_match({text}, {literal(form)})" for form in (NUMBER, SHORT_NUMBER))
-            fits = f"CASE WHEN {short} THEN true WHEN {number} THEN TRY_CAST({text} AS {kind.sql_type}) IS NOT NULL ELSE true END"
+            cast = f"TRY_CAST({text} AS {kind.sql_type}) IS NOT NULL"
+            fits = f"CASE WHEN {short} THEN true WHEN {number} THEN {cast} ELSE true END"
             return [(f"NOT {number}", "is not a plain decimal number"), (f"NOT {fits}", "is too large")]
         case Kind.COUNT:
-            return [(rf"NOT regexp_full_match({text}, '-?\d+(\.0+)?') OR TRY_CAST({text} AS INTEGER) IS NULL", "is not a whole number")]
+            return [
+                (
+                    rf"NOT regexp_full_match({text}, '-?\d+(\.0+)?') OR TRY_CAST({text} AS INTEGER) IS NULL",
+                    "is not a whole number",
+                )
+            ]
         case Kind.CURRENCY:
             return [(f"NOT regexp_full_match({text}, '[A-Z]{{3}}')", "is not an ISO 4217 currency code")]
         case Kind.MONTH:
@@ -171,6 +184,11 @@ def _time_checks(text: str, zone: str | None) -> list[tuple[str, str]]:
         again = " OR ".join(
             f"timezone({at}, {utc} {sign} INTERVAL {minutes} MINUTE) = {local}" for sign in "+-" for minutes in (30, 60)
         )
-        checks.append((f"{no_zone} AND timezone({at}, {utc}) <> {local}", f"does not exist in {zone} (clocks went forward)"))
+        checks.append(
+            (
+                f"{no_zone} AND timezone({at}, {utc}) <> {local}",
+                f"does not exist in {zone} (clocks went forward)",
+            )
+        )
         checks.append((f"{no_zone} AND ({again})", f"happens twice in {zone} (clocks went back): give it an offset"))
     return checks

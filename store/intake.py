@@ -1,7 +1,7 @@
 """Read one user file (CSV or Parquet), judge every cell, and stage it as a typed temporary table.
 
 Nothing is guessed: every value is read as text and must match its column's type in full, so that a price is never a
-float, an id never loses its zeros and a bad cell is named by file, row and column. All problems of a file are collected.
+float, an id never loses its zeros and a bad cell is named by file, row and column. All problems are collected.
 """
 
 from __future__ import annotations
@@ -38,11 +38,16 @@ class Staged:
 
 
 def stage(
-    con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec, *, zone: str | None = None, ignored: Sequence[str] = ()
+    con: duckdb.DuckDBPyConnection,
+    path: Path,
+    spec: FileSpec,
+    *,
+    zone: str | None = None,
+    ignored: Sequence[str] = (),
 ) -> Staged:
     """Stage `path` as temporary table `staged`, replacing the previous one.
 
-    `zone` reads times that carry no zone; without it such a time is an error. `ignored` names file columns to leave out.
+    `zone` reads times that carry no zone; without it such a time is an error. `ignored` names columns to leave out.
     Raises InputError with every problem found; row 1 is a CSV's header, so row numbers match an editor's.
     """
     digest = _sha256(path)
@@ -80,10 +85,11 @@ def _land_text(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> li
 
 def _land_parquet(con: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     source = f"read_parquet({literal(str(path))})"
-    described = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608 - quoted literal
+    described = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     casts = [f"{_as_text(name, kind)} AS {identifier(name)}" for name, kind, *_ in described]
     con.execute(
-        f"CREATE OR REPLACE TEMP TABLE landed AS SELECT row_number() OVER () AS source_row, {', '.join(casts)} FROM {source}"  # noqa: S608 - quoted names
+        "CREATE OR REPLACE TEMP TABLE landed AS "
+        f"SELECT row_number() OVER () AS source_row, {', '.join(casts)} FROM {source}"
     )
     return [str(name) for name, *_ in described]
 
@@ -105,7 +111,7 @@ def _land_csv(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> lis
     names = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in headers)
     nulls = ", ".join(literal(text) for text in spec.null_texts)
     con.execute(
-        f"CREATE OR REPLACE TEMP TABLE landed AS SELECT row_number() OVER () + 1 AS source_row, * FROM read_csv("  # noqa: S608 - quoted
+        f"CREATE OR REPLACE TEMP TABLE landed AS SELECT row_number() OVER () + 1 AS source_row, * FROM read_csv("
         f"{literal(str(path))}, columns = {{{names}}}, header = true, delim = ',', quote = '\"', escape = '\"', "
         f"nullstr = [{nulls}], allow_quoted_nulls = true, auto_detect = false, strict_mode = true, encoding = 'utf-8')"
     )
@@ -122,18 +128,30 @@ def _reader_problem(file: str, error: duckdb.Error, *, is_parquet: bool) -> Prob
         digits = text.split("CSV Error on Line:", 1)[1].split(maxsplit=1)[0]
         row = int(digits) if digits.isdigit() else None
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith(("Expected Number", "Value with unterminated", "Invalid unicode"))), lines[0])
+    said = next(
+        (line for line in lines if line.startswith(("Expected Number", "Value with unterminated", "Invalid unicode"))),
+        lines[0],
+    )
     return Problem(file, f"is not well-formed CSV: {said}", row=row)
 
 
 def _check_headers(file: str, headers: Sequence[str], spec: FileSpec, ignored: Sequence[str]) -> None:
     known = {column.name for column in spec.columns} | set(spec.other_columns) | set(ignored)
     problems = [
-        Problem(file, f"unknown column (known: {spec.known_names()}); `--ignore-column {quoted(name)}` leaves it out", 1, name)
+        Problem(
+            file,
+            f"unknown column (known: {spec.known_names()}); `--ignore-column {quoted(name)}` leaves it out",
+            1,
+            name,
+        )
         for name in headers
         if name not in known and not name.startswith(spec.custom_prefixes)
     ]
-    problems += [Problem(file, "required column is missing", 1, column.name) for column in spec.columns if column.required and column.name not in headers]
+    problems += [
+        Problem(file, "required column is missing", 1, column.name)
+        for column in spec.columns
+        if column.required and column.name not in headers
+    ]
     if spec.one_of and not set(spec.one_of) & set(headers):
         problems.append(Problem(file, f"one of the columns {', '.join(spec.one_of)} is required", 1))
     if problems:
@@ -147,10 +165,12 @@ def _bad_cells(
     for column in present:
         for bad_sql, message in cell_checks(column, spec.zone or zone):
             rows = con.execute(
-                f"SELECT source_row, {identifier(column.name)} FROM landed WHERE {bad_sql} ORDER BY 1 LIMIT {MAX_PROBLEMS_PER_COLUMN}"  # noqa: S608 - quoted names
+                f"SELECT source_row, {identifier(column.name)} FROM landed WHERE {bad_sql} "
+                f"ORDER BY 1 LIMIT {MAX_PROBLEMS_PER_COLUMN}"
             ).fetchall()
             problems += [
-                Problem(file, message if value is None else f"{quoted(value)} {message}", row, column.name) for row, value in rows
+                Problem(file, message if value is None else f"{quoted(value)} {message}", row, column.name)
+                for row, value in rows
             ]
     problems += _bad_rows(con, file, spec, {column.name for column in present})
     return sorted(problems, key=lambda problem: (problem.row or 0, problem.column or ""))
@@ -162,22 +182,34 @@ def _bad_rows(con: duckdb.DuckDBPyConnection, file: str, spec: FileSpec, present
         return []
     given = " + ".join(f"({identifier(name)} IS NOT NULL)::INT" for name in names)
     rows = con.execute(
-        f"SELECT source_row, {given} FROM landed WHERE {given} <> 1 ORDER BY 1 LIMIT {MAX_PROBLEMS_PER_COLUMN}"  # noqa: S608 - quoted names
+        f"SELECT source_row, {given} FROM landed WHERE {given} <> 1 ORDER BY 1 LIMIT {MAX_PROBLEMS_PER_COLUMN}"
     ).fetchall()
-    return [Problem(file, f"exactly one of {', '.join(spec.one_of)} must be given, found {count}", row) for row, count in rows]
+    return [
+        Problem(file, f"exactly one of {', '.join(spec.one_of)} must be given, found {count}", row)
+        for row, count in rows
+    ]
 
 
 def _to_typed(
-    con: duckdb.DuckDBPyConnection, file: str, digest: str, present: Sequence[Column], spec: FileSpec, zone: str | None
+    con: duckdb.DuckDBPyConnection,
+    file: str,
+    digest: str,
+    present: Sequence[Column],
+    spec: FileSpec,
+    zone: str | None,
 ) -> Staged:
     by_field = {column.field: column for column in present}
     selected = [
-        f"{by_field[c.field].typed(spec.zone or zone) if c.field in by_field else f'CAST(NULL AS {c.kind.sql_type})'} AS {identifier(c.field)}"
-        for c in spec.unique_fields()
+        f"{_typed_or_null(column, by_field.get(column.field), spec.zone or zone)} AS {identifier(column.field)}"
+        for column in spec.unique_fields()
     ]
-    con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS SELECT source_row, {', '.join(selected)} FROM landed")  # noqa: S608 - quoted names
+    con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS SELECT source_row, {', '.join(selected)} FROM landed")
     finer = " OR ".join(column.is_finer_than_stored() for column in present if column.kind.is_money) or "false"
-    row = con.execute(f"SELECT count(*), count(*) FILTER (WHERE {finer}) FROM landed").fetchone()  # noqa: S608 - quoted names
+    row = con.execute(f"SELECT count(*), count(*) FILTER (WHERE {finer}) FROM landed").fetchone()
     con.execute("DROP TABLE landed")
     count, rounded = row if row else (0, 0)
     return Staged("staged", file, digest, int(count), int(rounded))
+
+
+def _typed_or_null(wanted: Column, found: Column | None, zone: str | None) -> str:
+    return found.typed(zone) if found else f"CAST(NULL AS {wanted.kind.sql_type})"

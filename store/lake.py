@@ -12,7 +12,7 @@ import os
 import random
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import duckdb
 from filelock import FileLock, Timeout
@@ -20,10 +20,10 @@ from filelock import FileLock, Timeout
 from fleet.errors import LakeBusyError, LakeError, NotBuiltError
 from store.extensions import load_extensions
 from store.migrations import migrate
-from store.sqltext import literal
+from store.sqltext import identifier, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 Result = TypeVar("Result")
@@ -33,7 +33,12 @@ Connection: TypeAlias = duckdb.DuckDBPyConnection
 LOCK_TIMEOUT_SECONDS = 120.0
 MAX_ATTEMPTS = 8
 FIRST_PAUSE_SECONDS = 0.05
-RETRIED = ("database is locked", "Transaction conflict", "TransactionContext Error: Conflict", "database schema is locked")
+RETRIED = (
+    "database is locked",
+    "Transaction conflict",
+    "TransactionContext Error: Conflict",
+    "database schema is locked",
+)
 """Parts of DuckDB's messages that mean: nothing was written, the same transaction may pass when tried again."""
 
 
@@ -51,7 +56,13 @@ class Lake:
 
     @classmethod
     def open(
-        cls, catalog: Path, data: Path, *, read_only: bool = False, threads: int | None = None, scratch: Path | None = None
+        cls,
+        catalog: Path,
+        data: Path,
+        *,
+        read_only: bool = False,
+        threads: int | None = None,
+        scratch: Path | None = None,
     ) -> Self:
         """Attach the lake, creating and migrating it first unless `read_only`.
 
@@ -121,12 +132,29 @@ class Lake:
             with self._lock:
                 yield
         except Timeout:
-            raise LakeBusyError(f"another process has held the lake for {LOCK_TIMEOUT_SECONDS:.0f} s; try again") from None
+            raise LakeBusyError(
+                f"another process has held the lake for {LOCK_TIMEOUT_SECONDS:.0f} s; try again"
+            ) from None
 
 
 def memory() -> duckdb.DuckDBPyConnection:
     """Return a private DuckDB with no lake, set up as the lake's connections are: for tests and file conversion."""
     return _connect(None, None)
+
+
+def replace_rows(con: Connection, table: str, query: str, values: Mapping[str, Any], *, period: str) -> None:
+    """Delete a period's rows of a lake table and insert those of `query`, matched by column name.
+
+    Runs inside a write transaction. Rows are stored in the order in which they are looked up.
+    """
+    columns = [str(row[0]) for row in con.execute(f"DESCRIBE lake.{identifier(table)}").fetchall()]
+    order = next((name for name in ("hour_start", "team", "pool") if name in columns), columns[0])
+    names = ", ".join(identifier(name) for name in columns)
+    con.execute(f"DELETE FROM lake.{identifier(table)} WHERE period = ?", [period])
+    con.execute(
+        f"INSERT INTO lake.{identifier(table)} BY NAME SELECT {names} FROM ({query}\n) ORDER BY {identifier(order)}",
+        values,
+    )
 
 
 def _connect(threads: int | None, scratch: Path | None) -> duckdb.DuckDBPyConnection:

@@ -16,7 +16,9 @@ VERSION_TABLE = "schema_version"
 def schema_files() -> list[tuple[int, str, str]]:
     """Return (number, name, SQL text) of every schema file, in order; numbers run 1, 2, 3, ... without gaps."""
     folder = resources.files("store") / "schema"
-    found = sorted((int(f.name.split("_")[0]), f.name, f.read_text("utf-8")) for f in folder.iterdir() if f.name.endswith(".sql"))
+    found = sorted(
+        (int(f.name.split("_")[0]), f.name, f.read_text("utf-8")) for f in folder.iterdir() if f.name.endswith(".sql")
+    )
     numbers = [number for number, _, _ in found]
     if numbers != list(range(1, len(found) + 1)):
         raise LakeError(f"schema files must be numbered 1, 2, 3, ...: found {numbers}")
@@ -31,7 +33,7 @@ def migrate(con: duckdb.DuckDBPyConnection) -> list[str]:
     con.execute(
         f"CREATE TABLE IF NOT EXISTS lake.{VERSION_TABLE} (version INTEGER, name VARCHAR, applied_at TIMESTAMPTZ)"
     )
-    row = con.execute(f"SELECT coalesce(max(version), 0) FROM lake.{VERSION_TABLE}").fetchone()  # noqa: S608 - constant name
+    row = con.execute(f"SELECT coalesce(max(version), 0) FROM lake.{VERSION_TABLE}").fetchone()
     current = int(row[0]) if row else 0
     files = schema_files()
     if current > len(files):
@@ -39,6 +41,6 @@ def migrate(con: duckdb.DuckDBPyConnection) -> list[str]:
     applied = []
     for number, name, text in files[current:]:
         con.execute(text)
-        con.execute(f"INSERT INTO lake.{VERSION_TABLE} VALUES (?, ?, now())", [number, name])  # noqa: S608 - constant name
+        con.execute(f"INSERT INTO lake.{VERSION_TABLE} VALUES (?, ?, now())", [number, name])
         applied.append(name)
     return applied

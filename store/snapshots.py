@@ -26,16 +26,18 @@ CURRENT = """
     FROM lake.snapshot
     QUALIFY row_number() OVER (PARTITION BY kind, source ORDER BY loaded_at DESC, snapshot_id) = 1
 """
-KIND_OF: Final = MappingProxyType({
-    "node": "inventory",
-    "device": "devices",
-    "holding": "holdings",
-    "demand": "demand",
-    "charge": "charges",
-    "invoice": "invoices",
-    "quota": "quotas",
-    "team_rule": "teams",
-})
+KIND_OF: Final = MappingProxyType(
+    {
+        "node": "inventory",
+        "device": "devices",
+        "holding": "holdings",
+        "demand": "demand",
+        "charge": "charges",
+        "invoice": "invoices",
+        "quota": "quotas",
+        "team_rule": "teams",
+    }
+)
 """Input table -> the kind of file that feeds it, as `gputally load` names it."""
 
 
@@ -72,18 +74,28 @@ def land(
     Idempotent: content that is already current is left alone, whatever its file is called.
     """
     identity = snapshot_id(kind, staged.file_sha256, options)
-    current = con.execute(f"SELECT source, snapshot_id FROM ({CURRENT}) WHERE kind = ?", [kind]).fetchall()  # noqa: S608 - constant
+    current = con.execute(f"SELECT source, snapshot_id FROM ({CURRENT}) WHERE kind = ?", [kind]).fetchall()
     for source, known in current:
         if known == identity:
             return Loaded(staged.file, identity, staged.row_count, "unchanged", source)
     known_content = con.execute("SELECT 1 FROM lake.snapshot WHERE snapshot_id = ?", [identity]).fetchone()
     if not known_content:
         columns = ", ".join(identifier(name) for name in fields)
-        con.execute(f"INSERT INTO lake.{table} SELECT ?, source_row, {columns} FROM {staged.table} ORDER BY source_row", [identity])  # noqa: S608 - own names
+        con.execute(
+            f"INSERT INTO lake.{table} SELECT ?, source_row, {columns} FROM {staged.table} ORDER BY source_row",
+            [identity],
+        )
     total = f"sum({identifier(control_field)})" if control_field else "NULL"
     con.execute(
-        f"INSERT INTO lake.snapshot SELECT ?, ?, ?, ?, ?, count(*), {total}, ?, now() FROM {staged.table}",  # noqa: S608 - own names
-        [kind, staged.file, identity, staged.file_sha256, json.dumps(dict(options), sort_keys=True), staged.rounded_row_count],
+        f"INSERT INTO lake.snapshot SELECT ?, ?, ?, ?, ?, count(*), {total}, ?, now() FROM {staged.table}",
+        [
+            kind,
+            staged.file,
+            identity,
+            staged.file_sha256,
+            json.dumps(dict(options), sort_keys=True),
+            staged.rounded_row_count,
+        ],
     )
     replaced = any(source == staged.file for source, _ in current)
     return Loaded(staged.file, identity, staged.row_count, "replaced" if replaced else "loaded")
@@ -94,6 +106,6 @@ def show_current(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE OR REPLACE TEMP VIEW current_snapshot AS {CURRENT}")
     for table, kind in KIND_OF.items():
         con.execute(
-            f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT t.*, s.source AS source_file FROM lake.{table} AS t "  # noqa: S608 - constant names
+            f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT t.*, s.source AS source_file FROM lake.{table} AS t "
             f"JOIN current_snapshot AS s USING (snapshot_id) WHERE s.kind = '{kind}'"
         )

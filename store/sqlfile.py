@@ -97,11 +97,13 @@ def materialise(con: duckdb.DuckDBPyConnection, file: SqlFile, values: Mapping[s
     con.execute(f"CREATE OR REPLACE TEMP TABLE {file.name} AS {file.text}", file.bound(values))
     if file.grain:
         _prove_grain(con, file)
-    row = con.execute(f"SELECT count(*) FROM {file.name}").fetchone()  # noqa: S608 - the product's own file name
+    row = con.execute(f"SELECT count(*) FROM {file.name}").fetchone()
     return int(row[0]) if row else 0
 
 
-def rows_of(con: duckdb.DuckDBPyConnection, file: SqlFile, values: Mapping[str, Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+def rows_of(
+    con: duckdb.DuckDBPyConnection, file: SqlFile, values: Mapping[str, Any]
+) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Run a query file and return (column names, rows)."""
     cursor = con.execute(file.text, file.bound(values))
     return [column[0] for column in cursor.description or ()], cursor.fetchall()
@@ -138,7 +140,9 @@ def _compare_reads(con: duckdb.DuckDBPyConnection, file: SqlFile) -> None:
 
 def _prove_grain(con: duckdb.DuckDBPyConnection, file: SqlFile) -> None:
     keys = ", ".join(file.grain)
-    doubled = con.execute(f"SELECT {keys}, count(*) FROM {file.name} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1").fetchone()  # noqa: S608 - own header
+    doubled = con.execute(
+        f"SELECT {keys}, count(*) FROM {file.name} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1"
+    ).fetchone()
     if doubled:
         raise SqlFileError(f"{file.name}: grain ({keys}) is not unique: {doubled[:-1]} appears {doubled[-1]} times")
 

@@ -27,9 +27,7 @@ settings.load_profile("ci" if os.environ.get("CI") or os.environ.get("REQUIRE_AL
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--update-golden", action="store_true", help="rewrite tests/golden from the present output"
-    )
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from the present output")
 
 
 def pytest_configure(config: pytest.Config) -> None:

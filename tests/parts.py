@@ -52,9 +52,7 @@ POSTGRES_FOLDERS = (
 PARTS = {
     "prometheus": Part(("prometheus",), "prometheus", "prometheus"),
     "promtool": Part(("promtool",), "prometheus", "prometheus"),
-    "alertmanager": Part(
-        ("prometheus-alertmanager", "alertmanager"), "prometheus-alertmanager", "alertmanager"
-    ),
+    "alertmanager": Part(("prometheus-alertmanager", "alertmanager"), "prometheus-alertmanager", "alertmanager"),
     "amtool": Part(("amtool",), "prometheus-alertmanager", "alertmanager"),
     "chromium": Part(
         (

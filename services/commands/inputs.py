@@ -8,10 +8,10 @@ import click
 
 from chargeback.kinds import KINDS
 from chargeback.load import LoadOptions, load_files
-from fleet.errors import ConfigError, InputError
+from fleet.errors import ConfigError, InputError, one_line
 from fleet.period import zone_named
 from services.doctor import examine
-from services.terminal import complain, one_line, progress, say
+from services.terminal import complain, progress, say
 from services.workspace import Workspace, create
 
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
@@ -27,14 +27,39 @@ def init(folder: Path) -> None:
 
 @click.command()
 @click.argument("kind", type=click.Choice(list(KINDS)))
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--provider", type=click.Choice(["focus"]), default="focus", show_default=True, help="Dialect of a charges file.")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE...",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+)
+@click.option(
+    "--provider",
+    type=click.Choice(["focus"]),
+    default="focus",
+    show_default=True,
+    help="Dialect of a charges file.",
+)
 @click.option("--time-zone", metavar="ZONE", help="IANA zone of times that carry none; without it they are refused.")
-@click.option("--ignore-column", "ignored", multiple=True, metavar="NAME", help="Leave out a column the format does not know.")
+@click.option(
+    "--ignore-column",
+    "ignored",
+    multiple=True,
+    metavar="NAME",
+    help="Leave out a column the format does not know.",
+)
 @click.option("--all-problems", is_flag=True, help="List every problem of a refused file, one a line.")
 @click.pass_obj
 def load(
-    folder: Path, kind: str, files: tuple[Path, ...], provider: str, time_zone: str | None, ignored: tuple[str, ...], *, all_problems: bool
+    folder: Path,
+    kind: str,
+    files: tuple[Path, ...],
+    provider: str,
+    time_zone: str | None,
+    ignored: tuple[str, ...],
+    *,
+    all_problems: bool,
 ) -> None:
     """Load input files (CSV or Parquet): all of them or none.
 
@@ -54,7 +79,8 @@ def load(
                 raise InputError([error.problems[-1]]) from error
             raise
     for result in loaded:
-        note = f"unchanged, already loaded as {one_line(result.same_as)}" if result.same_as else result.outcome
+        elsewhere = f" as {one_line(result.same_as)}" if result.same_as not in (None, result.source) else ""
+        note = f"already loaded{elsewhere}, nothing to do" if result.outcome == "unchanged" else result.outcome
         say(f"{one_line(result.source)}: {result.row_count:,} rows, {note}")
 
 

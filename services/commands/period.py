@@ -14,16 +14,16 @@ from chargeback.checking import check_period
 from chargeback.explain import explain as explain_team
 from chargeback.finance_csv import csv_bytes, export_period, gpu_hours
 from chargeback.published import Row, published_build, statement_rows
-from fleet.errors import CheckError
+from fleet.errors import CheckError, one_line
 from fleet.identity import CATEGORIES
 from fleet.money import format_money, format_plain, minor_unit_digits
 from fleet.period import month
 from services.explaining import explanation_lines
-from services.terminal import one_line, progress, say, table
+from services.terminal import progress, say, table
 from services.workspace import Workspace
 
 
-class PeriodType(click.ParamType):
+class PeriodType(click.ParamType[str]):
     """A calendar month written YYYY-MM."""
 
     name = "period"
@@ -51,12 +51,17 @@ def build(folder: Path, period: str) -> None:
         rows = statement_rows(lake.connection, period)
     state = "published" if built.is_new else "unchanged since it was published"
     totals = ", ".join(format_money(total, currency) for currency, total in _totals(rows).items())
-    say(f"{period} v{built.version} (build {built.build_id}) {state}: {len({row['team'] for row in rows})} teams, {totals or 'nothing'}")
+    teams = len({row["team"] for row in rows})
+    say(f"{period} v{built.version} (build {built.build_id}) {state}: {teams} teams, {totals or 'nothing'}")
 
 
 @click.command()
 @click.argument("period", type=PERIOD)
-@click.option("--strict", is_flag=True, help="Also fail on gaps (unpriced, unmatched, unmapped) and on a build older than its inputs.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Also fail on gaps (unpriced, unmatched, unmapped) and on a build older than its inputs.",
+)
 @click.pass_obj
 def check(folder: Path, period: str, *, strict: bool) -> None:
     """Check the published PERIOD against its inputs and every invariant; silent and 0 when well."""
@@ -90,7 +95,14 @@ def statement(folder: Path, period: str, team: str | None, form: str) -> None:
 @click.argument("period", type=PERIOD)
 @click.option("--team", required=True, metavar="T")
 @click.option("--category", type=click.Choice(CATEGORIES), help="Only this category.")
-@click.option("--charges", "charge_count", default=5, show_default=True, metavar="N", help="How many invoice lines to list.")
+@click.option(
+    "--charges",
+    "charge_count",
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="How many invoice lines to list.",
+)
 @click.pass_obj
 def explain(folder: Path, period: str, team: str, category: str | None, charge_count: int) -> None:
     """Walk a team's lines of PERIOD back to the invoice lines that they came from."""
@@ -143,7 +155,16 @@ def _print_statement(rows: list[Row]) -> None:
                 ("policy", "left"),
             ],
             cells,
-            footer=["total", "", "", "", "", f"{hours:,.1f}", f"{total:,.{minor_unit_digits(currency)}f}", ""],
+            footer=[
+                "total",
+                "",
+                "",
+                "",
+                "",
+                f"{hours:,.1f}",
+                f"{total:,.{minor_unit_digits(currency)}f}",
+                "",
+            ],
         )
 
 

@@ -36,9 +36,7 @@ def test_every_kind_of_value():
         "name": "x", "port": 2, "on": True, "spool": "/s", "tags": ["a", "b"],
         "engines": [{"url": "u", "kind": "triton"}], "by_name": {"q": {"url": "v"}},
     }  # fmt: skip
-    assert bind(Root, table) == Root(
-        "x", 2, True, Path("/s"), ("a", "b"), (Engine("u", "triton"),), {"q": Engine("v")}
-    )
+    assert bind(Root, table) == Root("x", 2, True, Path("/s"), ("a", "b"), (Engine("u", "triton"),), {"q": Engine("v")})
     assert bind(Root, {}) == Root()
 
 

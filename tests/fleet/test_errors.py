@@ -73,9 +73,7 @@ def test_an_error_without_content_is_a_defect(cls):
         cls([])
 
 
-@pytest.mark.parametrize(
-    "cls", [ConfigError, LakeError, LakeBusyError, NotBuiltError, MissingDependencyError]
-)
+@pytest.mark.parametrize("cls", [ConfigError, LakeError, LakeBusyError, NotBuiltError, MissingDependencyError])
 def test_every_error_is_one_line_of_one_family(cls):
     assert str(cls("first\nsecond")) == r"first\nsecond"
     assert issubclass(cls, GputallyError)

@@ -45,10 +45,7 @@ def test_an_exception_stays_on_its_line(stream):
         logging.getLogger("hub").exception("failed")
     line = stream.getvalue()
     assert line.count("\n") == 1
-    assert (
-        r"""error="ValueError: invalid literal for int() with base 10: 'bad\\nvalue'" traceback="Traceback"""
-        in line
-    )
+    assert r"""error="ValueError: invalid literal for int() with base 10: 'bad\\nvalue'" traceback="Traceback""" in line
 
 
 def test_values_are_bounded():

@@ -32,9 +32,7 @@ def test_half_open():
 
 def test_overlap():
     day = Period(at(2026, 10, 1), at(2026, 10, 2))
-    assert day.overlap(Period(at(2026, 10, 1, 12), at(2026, 10, 3))) == Period(
-        at(2026, 10, 1, 12), at(2026, 10, 2)
-    )
+    assert day.overlap(Period(at(2026, 10, 1, 12), at(2026, 10, 3))) == Period(at(2026, 10, 1, 12), at(2026, 10, 2))
     assert day.overlap(Period(at(2026, 10, 2), at(2026, 10, 3))) is None
     assert day.overlap(day) == day
 
@@ -60,9 +58,7 @@ def test_what_is_no_period_is_refused(start, end, reason):
         Period(start, end)
 
 
-@pytest.mark.parametrize(
-    ("text", "days"), [("2026-10", 31), ("2026-12", 31), ("2024-02", 29), ("2026-02", 28)]
-)
+@pytest.mark.parametrize(("text", "days"), [("2026-10", 31), ("2026-12", 31), ("2024-02", 29), ("2026-02", 28)])
 def test_months(text, days):
     period = month(text)
     assert period.seconds == days * 86_400

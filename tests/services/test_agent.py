@@ -39,9 +39,7 @@ def test_boot_id_is_read_as_a_uuid(tmp_path: Path) -> None:
     assert agent.read_boot_id(page) == "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 
 
-@pytest.mark.parametrize(
-    "content", [None, "", "not an id\n", "\u00e9"], ids=["absent", "empty", "text", "bytes"]
-)
+@pytest.mark.parametrize("content", [None, "", "not an id\n", "\u00e9"], ids=["absent", "empty", "text", "bytes"])
 def test_an_unknown_boot_id_is_null_never_a_made_up_one(tmp_path: Path, content: str | None) -> None:
     page = tmp_path / "boot_id"
     if content is not None:
@@ -64,7 +62,5 @@ def test_a_wrong_command_line_is_refused_with_usage(arguments: tuple[str, ...]) 
 
 def test_importing_the_agent_loads_no_database_and_no_data_frame() -> None:
     code = "import json, sys, services.agent; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert set(HEAVY).isdisjoint(json.loads(done.stdout))

@@ -30,20 +30,14 @@ def project_files() -> tuple[PurePosixPath, ...]:
 def _walk() -> list[str]:
     found = []
     for folder, folders, files in os.walk(ROOT):
-        folders[:] = [
-            name for name in folders if name not in MADE and not name.endswith(("_cache", ".egg-info"))
-        ]
+        folders[:] = [name for name in folders if name not in MADE and not name.endswith(("_cache", ".egg-info"))]
         found += [Path(folder, name).relative_to(ROOT).as_posix() for name in files]
     return found
 
 
 def text_files(*suffixes: str) -> list[PurePosixPath]:
     """Return the project's text files, all of them or those with one of the suffixes."""
-    return [
-        path
-        for path in project_files()
-        if path.suffix not in BINARY and (not suffixes or path.suffix in suffixes)
-    ]
+    return [path for path in project_files() if path.suffix not in BINARY and (not suffixes or path.suffix in suffixes)]
 
 
 @functools.cache

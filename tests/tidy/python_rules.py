@@ -120,9 +120,7 @@ def _built(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, " x ".join(str(v.value) for v in node.values if isinstance(v, ast.Constant))
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.Add):
             yield node.lineno, node.left.value if _is_text(node.left) else ""
-        elif (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format"
-        ):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
             yield node.lineno, node.func.value.value if _is_text(node.func.value) else ""
 
 

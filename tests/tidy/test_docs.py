@@ -42,9 +42,7 @@ def test_a_decision_is_numbered_dated_and_complete(path) -> None:
     page = read(path)
     assert re.search(r"^Date: \d{4}-\d{2}-\d{2}$", page, re.MULTILINE)
     for heading in ("Context", "Decision", "Consequences"):
-        assert re.search(rf"^## {heading}\n\n\S", page, re.MULTILINE), (
-            f"{path}: the section {heading} is missing"
-        )
+        assert re.search(rf"^## {heading}\n\n\S", page, re.MULTILINE), f"{path}: the section {heading} is missing"
 
 
 def test_decision_numbers_are_unique() -> None:

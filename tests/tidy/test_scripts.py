@@ -77,9 +77,7 @@ def test_an_environment_that_works_is_kept(path: Path, tmp_path: Path) -> None:
 def test_parts_are_installed_one_by_one_and_a_refusal_stops_nothing(path: Path, tmp_path: Path) -> None:
     """As root, or as a user with sudo: one package that apt refuses does not keep the others out."""
     log = tmp_path / "log"
-    python = program(
-        tmp_path / "python", '[ "$2" = apt ] && echo "chromium prometheus" || echo "needs chromium: x"'
-    )
+    python = program(tmp_path / "python", '[ "$2" = apt ] && echo "chromium prometheus" || echo "needs chromium: x"')
     program(path / "apt-get", f'echo "$*" >>{log}\ncase "$*" in *chromium*) exit 100 ;; esac')
     program(path / "sudo", 'shift; exec "$@"')
     done = run("install-parts", path=path, PYTHON=str(python))

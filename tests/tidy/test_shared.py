@@ -19,9 +19,7 @@ ASKS_FOR_A_PART = "def test_it(promtool_bin):\n    assert promtool_bin.name == '
 COMPARES = "def test_it(golden):\n    golden('{page}', 'new\\n')\n"
 
 
-def pytest_run(
-    folder: Path, text: str, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def pytest_run(folder: Path, text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run one test file with the project's conftest, in a process of its own."""
     test = folder / "test_sample.py"
     test.write_text(text, encoding="utf-8")

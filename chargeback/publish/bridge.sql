@@ -1,0 +1,5 @@
+-- Purpose: from invoice to statement.
+-- Grain: none
+-- Reads: bridge
+
+SELECT * FROM bridge

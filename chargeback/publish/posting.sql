@@ -1,0 +1,5 @@
+-- Purpose: the ledger.
+-- Grain: none
+-- Reads: posting
+
+SELECT * FROM posting

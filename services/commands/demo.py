@@ -1,0 +1,132 @@
+"""Commands that show something: demo and portal."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chargeback.build import build_period, step_count
+from chargeback.checking import check_period
+from chargeback.finance_csv import export_period
+from chargeback.published import Row, read
+from fleet.errors import CheckError, MissingDependencyError
+from fleet.money import format_money
+from services import demo as demo_month
+from services.terminal import progress, say, table
+from services.workspace import Workspace
+
+if TYPE_CHECKING:
+    from fleet.config import Policy
+
+MICROSECONDS_PER_HOUR = 3_600_000_000
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "demo_folder",
+    default="demo-workspace",
+    show_default=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+)
+@click.option(
+    "--idle-policy",
+    type=click.Choice(["proportional", "even", "quota", "central"]),
+    help="Who pays for idle GPUs in a new demo workspace.",
+)
+@click.option("--serve/--no-serve", default=True, show_default=True, help="Serve the portal afterwards.")
+def demo(demo_folder: Path, idle_policy: Policy | None, *, serve: bool) -> None:
+    """Load, build, check and export the bundled real month, then serve the portal."""
+    period = demo_month.PERIOD
+    with progress("demo", demo_month.step_count()) as step:
+        workspace = demo_month.prepare_demo(demo_folder, idle_policy=idle_policy, progress=step)
+    with workspace.open_lake() as lake:
+        with progress(f"build {period}", step_count()) as step:
+            build_period(lake, workspace.config, period, progress=step)
+        with progress(f"check {period}", step_count()) as step:
+            failures = check_period(lake.connection, workspace.config, period, strict=False, progress=step)
+        if failures:
+            raise CheckError(failures)
+        written = export_period(lake.connection, period, demo_folder / "finance")
+        _summarise(
+            read(lake.connection, "summary_team", period),
+            read(lake.connection, "summary_fleet", period),
+            workspace,
+        )
+    say()
+    for path in written:
+        say(f"wrote {path}")
+    if serve:
+        _serve(workspace, None, None)
+
+
+@click.command()
+@click.option("--host", help="Address to listen on; default from gputally.toml.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port; default from gputally.toml.")
+@click.pass_obj
+def portal(folder: Path, host: str | None, port: int | None) -> None:
+    """Serve the portal of the workspace."""
+    _serve(Workspace.at(folder), host, port)
+
+
+def _serve(workspace: Workspace, host: str | None, port: int | None) -> None:
+    try:
+        from services.portal import serve
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(f"the portal needs {error.name}: install gputally[portal]") from None
+    at = f"{host or workspace.config.portal.host}:{port or workspace.config.portal.port}"
+    say(f"\nportal: http://{at}  (Ctrl-C stops it)")
+    serve(workspace.folder, workspace.config, host=host, port=port)
+
+
+def _summarise(teams: list[Row], fleet: list[Row], workspace: Workspace) -> None:
+    totals = fleet[0]
+    currency = totals["currency"]
+    hours = {
+        name: Decimal(totals[f"{name}_gpu_microseconds"]) / MICROSECONDS_PER_HOUR
+        for name in ("capacity", "held", "pending", "pending_while_idle")
+    }
+    invoice, statements = (format_money(totals[name], currency) for name in ("invoice_total", "statement_total"))
+    say(f"Helios Earth, May 2020: {totals['nodes']} nodes, {len(teams)} teams.")
+    say(
+        "Real: holdings, quotas, queue. Not real: the price list. Not measured: utilisation, so GPUs are held, never used."
+    )
+    say(f"invoice {invoice}, sum of statements {statements}")
+    say(
+        f"{hours['capacity']:,.1f} GPU-hours paid, {hours['held']:,.1f} held ({hours['held'] / hours['capacity']:.1%}), "
+        f"{hours['capacity'] - hours['held']:,.1f} idle; held cost {format_money(totals['held_amount'], currency)}"
+    )
+    say(
+        f"{hours['pending']:,.1f} GPU-hours waited in the queue; {hours['pending_while_idle']:,.1f} of them while other "
+        "quotas sat idle"
+    )
+    say()
+    rows = [
+        [
+            row["team"],
+            f"{Decimal(row['held_gpu_microseconds']) / MICROSECONDS_PER_HOUR:,.1f}",
+            *(f"{row[name]:,.2f}" for name in ("held_amount", "idle_amount", "total_amount")),
+        ]
+        for row in teams
+    ]
+    footer = [
+        "total",
+        f"{hours['held']:,.1f}",
+        *(f"{sum(row[name] for row in teams):,.2f}" for name in ("held_amount", "idle_amount", "total_amount")),
+    ]
+    idle_heading = f"idle share, {workspace.config.policy('idle')}"
+    table(
+        [
+            ("team", "left"),
+            ("held GPU-hours", "right"),
+            (f"held, {currency}", "right"),
+            (idle_heading, "right"),
+            (f"total, {currency}", "right"),
+        ],
+        rows,
+        footer=footer,
+    )

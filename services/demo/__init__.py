@@ -1,0 +1,95 @@
+"""The demo: a month of a real GPU cluster with a made-up price, from the bundled trace to a loaded workspace.
+
+Real: who held how many GPUs when, the quotas, the queue. Made up: node names, cost centres, the price and so the invoice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+from chargeback.load import load_files
+from fleet.config import CONFIG_FILE
+from services.workspace import Workspace, create
+from store.lake import memory
+from store.outfiles import write_csv
+from store.sqlfile import package_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fleet.config import Policy
+
+PERIOD = "2020-05"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoFile:
+    """One generated input: its kind, its file name, and the bundled file it is made from."""
+
+    kind: str
+    name: str
+    source: str
+
+    @property
+    def file_name(self) -> str:
+        """Name of the generated CSV."""
+        return f"{self.name}.csv"
+
+
+_MINUTES: Final = "helios_earth_2020_05_intervals.parquet"
+FILES: Final = (
+    DemoFile("inventory", "inventory", _MINUTES),
+    DemoFile("teams", "teams", _MINUTES),
+    DemoFile("quotas", "quotas", _MINUTES),
+    DemoFile("quotas", "quotas-daily", "helios_earth_capacity_daily.csv"),
+    DemoFile("holdings", "holdings", _MINUTES),
+    DemoFile("demand", "demand", _MINUTES),
+    DemoFile("charges", "charges", _MINUTES),
+    DemoFile("invoices", "invoices", _MINUTES),
+)
+"""In load order: holdings and quotas refer to the inventory."""
+
+
+def step_count() -> int:
+    """How many times `prepare_demo` calls its progress."""
+    return 2 * len(FILES)
+
+
+def prepare_demo(
+    folder: Path, *, idle_policy: Policy | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Workspace:
+    """Make `folder` a workspace with the demo month loaded; running it again changes nothing.
+
+    `idle_policy` replaces the policy for idle GPUs in a new workspace's configuration.
+    """
+    if not (folder / CONFIG_FILE).exists():
+        path = create(folder)
+        if idle_policy:
+            text = path.read_text(encoding="utf-8")
+            path.write_text(
+                text.replace('idle.policy = "proportional"', f'idle.policy = "{idle_policy}"'),
+                encoding="utf-8",
+            )
+    workspace = Workspace.at(folder)
+    inputs = folder / "inputs"
+    write_inputs(inputs, progress=progress)
+    with workspace.open_lake() as lake:
+        for file in FILES:
+            progress(f"load {file.file_name}")
+            load_files(lake, file.kind, [inputs / file.file_name])
+    return workspace
+
+
+def write_inputs(inputs: Path, *, progress: Callable[[str], None] = lambda _: None) -> None:
+    """Generate the demo's input files from the bundled data; the same bytes each time."""
+    inputs.mkdir(parents=True, exist_ok=True)
+    queries = {query.name: query for query in package_files("services.demo", "sql")}
+    with resources.as_file(resources.files("services.demo") / "data") as data:
+        con = memory()
+        for file in FILES:
+            progress(f"write {file.file_name}")
+            write_csv(con, queries[file.name], data / file.source, inputs / file.file_name)
+        con.close()
