@@ -86,7 +86,7 @@ def prepare(con: Connection, config: Config, period: str) -> str:
     con.execute("CREATE OR REPLACE TEMP TABLE setting AS SELECT ? AS central_team", [config.ledger.central_team])
     _show_minor_units(con)
     _show_quota_sources(con, config.ledger.quota_source)
-    parts = [period, config_fingerprint(config), model_fingerprint(), _inputs(con)]
+    parts = [period, metadata.version("gputally"), config_fingerprint(config), model_fingerprint(), _inputs(con)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

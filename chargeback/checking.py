@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from chargeback.build import parameters, prepare, run_model
 from chargeback.checks import failed_checks
 from chargeback.published import published_build
+from store.lake import show_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ def check_period(
     current_id = prepare(con, config, period)
     run_model(con, period, build["version"], progress=progress)
     for table in COMPARED:
-        con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM lake.{table} WHERE period = ?", [period])
+        show_rows(con, table, period=period)
     progress("checks")
     failures = failed_checks(con, parameters(period), strict=strict)
     if strict and current_id != build["build_id"]:

@@ -157,6 +157,12 @@ def replace_rows(con: Connection, table: str, query: str, values: Mapping[str, A
     )
 
 
+def show_rows(con: Connection, table: str, *, period: str) -> None:
+    """Copy a period's rows of a lake table into the temporary table of the same name, replacing it."""
+    name = identifier(table)
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM lake.{name} WHERE period = ?", [period])
+
+
 def _connect(threads: int | None, scratch: Path | None) -> duckdb.DuckDBPyConnection:
     settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",

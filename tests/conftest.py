@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from chargeback.build import build_period
+from services.demo import PERIOD, prepare_demo
 from tests.parts import PARTS, advice
 
 if TYPE_CHECKING:
@@ -111,3 +113,12 @@ def golden(pytestconfig: pytest.Config) -> Callable[[str, str | bytes], None]:
         pytest.fail(f"{''.join(lines)}\n{hint}", pytrace=False)
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def demo_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the real demo month loaded and built; built once, for reading only."""
+    workspace = prepare_demo(tmp_path_factory.mktemp("demo") / "workspace")
+    with workspace.open_lake() as lake:
+        build_period(lake, workspace.config, PERIOD)
+    return workspace.folder

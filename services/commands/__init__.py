@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from services.commands.demo import demo, portal
 from services.commands.inputs import doctor, init, load
+from services.commands.options import FOLDER
 from services.commands.period import build, check, explain, export, statement
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+@click.group(
+    commands=(init, load, build, check, statement, explain, export, portal, doctor, demo),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option(
     "-C",
     "folder",
     default=".",
     show_default=True,
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     help="Workspace: the folder of gputally.toml.",
 )
 @click.version_option(package_name="gputally", message="%(prog)s %(version)s")
@@ -26,7 +33,3 @@ from services.commands.period import build, check, explain, export, statement
 def gputally(context: click.Context, folder: Path) -> None:
     """Cost accounting for GPU fleets: every dollar of the invoice lands on a team, with proof."""
     context.obj = folder
-
-
-for _command in (init, load, build, check, statement, explain, export, portal, doctor, demo):
-    gputally.add_command(_command)

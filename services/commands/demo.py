@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,10 +14,13 @@ from chargeback.published import Row, read
 from fleet.errors import CheckError, MissingDependencyError
 from fleet.money import format_money
 from services import demo as demo_month
+from services.commands.options import FOLDER, in_workspace
 from services.terminal import progress, say, table
 from services.workspace import Workspace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fleet.config import Policy
 
 MICROSECONDS_PER_HOUR = 3_600_000_000
@@ -27,11 +29,12 @@ MICROSECONDS_PER_HOUR = 3_600_000_000
 @click.command()
 @click.option(
     "--dir",
+    "-C",
     "demo_folder",
     default="demo-workspace",
     show_default=True,
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
 )
 @click.option(
     "--idle-policy",
@@ -67,7 +70,7 @@ def demo(demo_folder: Path, idle_policy: Policy | None, *, serve: bool) -> None:
 @click.command()
 @click.option("--host", help="Address to listen on; default from gputally.toml.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port; default from gputally.toml.")
-@click.pass_obj
+@in_workspace
 def portal(folder: Path, host: str | None, port: int | None) -> None:
     """Serve the portal of the workspace."""
     _serve(Workspace.at(folder), host, port)
@@ -93,15 +96,16 @@ def _summarise(teams: list[Row], fleet: list[Row], workspace: Workspace) -> None
     invoice, statements = (format_money(totals[name], currency) for name in ("invoice_total", "statement_total"))
     say(f"Helios Earth, May 2020: {totals['nodes']} nodes, {len(teams)} teams.")
     say(
-        "Real: holdings, quotas, queue. Not real: the price list. Not measured: utilisation, so GPUs are held, never used."
+        "Real: holdings, quotas, queue. Not real: the price list. Not published: utilisation, so no GPU is called used."
     )
     say(f"invoice {invoice}, sum of statements {statements}")
+    held, capacity = hours["held"], hours["capacity"]
     say(
-        f"{hours['capacity']:,.1f} GPU-hours paid, {hours['held']:,.1f} held ({hours['held'] / hours['capacity']:.1%}), "
-        f"{hours['capacity'] - hours['held']:,.1f} idle; held cost {format_money(totals['held_amount'], currency)}"
+        f"{capacity:,.1f} GPU-hours paid, {held:,.1f} held ({held / capacity:.1%}), {capacity - held:,.1f} idle; "
+        f"held cost {format_money(totals['held_amount'], currency)}"
     )
     say(
-        f"{hours['pending']:,.1f} GPU-hours waited in the queue; {hours['pending_while_idle']:,.1f} of them while other "
+        f"{hours['pending']:,.1f} GPU-hours waited in the queue, {hours['pending_while_idle']:,.1f} of them while other "
         "quotas sat idle"
     )
     say()

@@ -10,6 +10,7 @@ from chargeback.kinds import KINDS
 from chargeback.load import LoadOptions, load_files
 from fleet.errors import ConfigError, InputError, one_line
 from fleet.period import zone_named
+from services.commands.options import FOLDER, in_workspace
 from services.doctor import examine
 from services.terminal import complain, progress, say
 from services.workspace import Workspace, create
@@ -18,7 +19,7 @@ MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=FOLDER)
 def init(folder: Path) -> None:
     """Make a workspace: DIR with a commented gputally.toml."""
     path = create(folder)
@@ -50,7 +51,7 @@ def init(folder: Path) -> None:
     help="Leave out a column the format does not know.",
 )
 @click.option("--all-problems", is_flag=True, help="List every problem of a refused file, one a line.")
-@click.pass_obj
+@in_workspace
 def load(
     folder: Path,
     kind: str,
@@ -85,7 +86,7 @@ def load(
 
 
 @click.command()
-@click.pass_obj
+@in_workspace
 def doctor(folder: Path) -> None:
     """Examine the installation and the workspace; exit 1 if something must be mended."""
     findings = examine(folder)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,9 +18,13 @@ from fleet.errors import CheckError, one_line
 from fleet.identity import CATEGORIES
 from fleet.money import format_money, format_plain, minor_unit_digits
 from fleet.period import month
+from services.commands.options import FOLDER, in_workspace
 from services.explaining import explanation_lines
 from services.terminal import progress, say, table
 from services.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class PeriodType(click.ParamType[str]):
@@ -42,7 +46,7 @@ PERIOD = PeriodType()
 
 @click.command()
 @click.argument("period", type=PERIOD)
-@click.pass_obj
+@in_workspace
 def build(folder: Path, period: str) -> None:
     """Build PERIOD (YYYY-MM): facts, ledger and statement, checked and published in one commit."""
     workspace = Workspace.at(folder)
@@ -62,7 +66,7 @@ def build(folder: Path, period: str) -> None:
     is_flag=True,
     help="Also fail on gaps (unpriced, unmatched, unmapped) and on a build older than its inputs.",
 )
-@click.pass_obj
+@in_workspace
 def check(folder: Path, period: str, *, strict: bool) -> None:
     """Check the published PERIOD against its inputs and every invariant; silent and 0 when well."""
     workspace = Workspace.at(folder)
@@ -76,13 +80,13 @@ def check(folder: Path, period: str, *, strict: bool) -> None:
 @click.argument("period", type=PERIOD)
 @click.option("--team", metavar="T", help="Only this team's lines.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
-@click.pass_obj
+@in_workspace
 def statement(folder: Path, period: str, team: str | None, form: str) -> None:
     """Print the published statement of PERIOD."""
     workspace = Workspace.at(folder)
     with workspace.open_lake(read_only=True) as lake:
         if form == "csv":
-            click.get_binary_stream("stdout").write(csv_bytes(lake.connection, period, team))
+            sys.stdout.buffer.write(csv_bytes(lake.connection, period, team))
             return
         rows = statement_rows(lake.connection, period, team)
     if form == "json":
@@ -103,7 +107,7 @@ def statement(folder: Path, period: str, team: str | None, form: str) -> None:
     metavar="N",
     help="How many invoice lines to list.",
 )
-@click.pass_obj
+@in_workspace
 def explain(folder: Path, period: str, team: str, category: str | None, charge_count: int) -> None:
     """Walk a team's lines of PERIOD back to the invoice lines that they came from."""
     workspace = Workspace.at(folder)
@@ -115,8 +119,8 @@ def explain(folder: Path, period: str, team: str, category: str | None, charge_c
 
 @click.command()
 @click.argument("period", type=PERIOD)
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.pass_obj
+@click.option("--out", required=True, metavar="DIR", type=FOLDER)
+@in_workspace
 def export(folder: Path, period: str, out: Path) -> None:
     """Write chargeback-PERIOD.csv and control-PERIOD.json for finance."""
     workspace = Workspace.at(folder)

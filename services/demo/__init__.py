@@ -1,6 +1,6 @@
 """The demo: a month of a real GPU cluster with a made-up price, from the bundled trace to a loaded workspace.
 
-Real: who held how many GPUs when, the quotas, the queue. Made up: node names, cost centres, the price and so the invoice.
+Real: who held how many GPUs when, the quotas, the queue. Made up: node names, cost centres, the price, the invoice.
 """
 
 from __future__ import annotations
