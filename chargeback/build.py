@@ -87,6 +87,7 @@ def prepare(con: Connection, config: Config, period: str) -> str:
     _show_minor_units(con)
     _show_quota_sources(con, config.ledger.quota_source)
     parts = [period, metadata.version("gputally"), config_fingerprint(config), model_fingerprint(), _inputs(con)]
+    parts.append(_deciding_quota_file(con))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -132,6 +133,11 @@ def _macros() -> list[str]:
 def _inputs(con: Connection) -> list[list[str]]:
     rows = con.execute("SELECT kind, source, snapshot_id, file_sha256 FROM current_snapshot ORDER BY 1, 2").fetchall()
     return [[str(value) for value in row] for row in rows]
+
+
+def _deciding_quota_file(con: Connection) -> list[str]:
+    """Part of a build's identity: where the configuration names none, it hangs on the order of loading."""
+    return [str(source) for (source,) in con.execute("SELECT source FROM quota_source WHERE decides").fetchall()]
 
 
 def _show_minor_units(con: Connection) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chargeback.kinds import CONTROL_FIELDS, KINDS
 from fleet.errors import InputError, Problem, quoted
 from store.intake import Staged, stage
-from store.snapshots import Loaded, land, show_current
+from store.snapshots import Loaded, is_current, land, show_current
 from store.sqlfile import SqlFile, package_files, rows_of
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class LoadOptions:
     """IANA zone of times that carry none."""
     ignored_columns: tuple[str, ...] = ()
 
-    def as_identity(self) -> Mapping[str, str]:
-        """What makes the same bytes mean something else, for the snapshot id."""
+    def as_identity(self, spec: FileSpec) -> Mapping[str, str]:
+        """What makes the same bytes of this kind mean something else, for the snapshot id."""
         return {
             "provider": self.provider,
-            "time_zone": self.time_zone or "",
-            "ignored": ",".join(self.ignored_columns),
+            "time_zone": spec.zone or self.time_zone or "",
+            "ignored": ",".join(sorted(set(self.ignored_columns))),
         }
 
 
@@ -66,7 +66,8 @@ def load_files(
             progress(path.name)
             staged = stage(con, path, spec, zone=options.time_zone, ignored=options.ignored_columns)
             show_current(con)
-            _judge_rows(con, spec, staged)
+            if not is_current(con, staged, spec.kind, options.as_identity(spec)):
+                _judge_rows(con, spec, staged)
             loaded.append(_land(con, spec, staged, options))
         return loaded
 
@@ -99,6 +100,6 @@ def _land(con: Connection, spec: FileSpec, staged: Staged, options: LoadOptions)
         kind=spec.kind,
         table=spec.table,
         fields=[column.field for column in spec.unique_fields()],
-        options=options.as_identity(),
+        options=options.as_identity(spec),
         control_field=CONTROL_FIELDS.get(spec.kind),
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chargeback.reports import report
 from fleet.errors import NotBuiltError, quoted
-from store.sqlfile import package_files, rows_of
+from store.sqlfile import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def read(con: Connection, report: str, period: str, *, teams: Sequence[str] | None = None, **values: Any) -> list[Row]:
-    """Rows of the report file `reports/<report>.sql`; `teams` None means every team."""
-    file = next(file for file in package_files("chargeback", "reports") if file.name == report)
+def read(con: Connection, name: str, period: str, *, teams: Sequence[str] | None = None, **values: Any) -> list[Row]:
+    """Rows of the report `reports/<name>.sql`; `teams` None means every team."""
     bound = {"period": period, "all_teams": teams is None, "teams": list(teams or ()), **values}
-    columns, rows = rows_of(con, file, bound)
+    columns, rows = rows_of(con, report(name), bound)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.money import Line, minor_unit_digits, round_lines
+from fleet.period import month
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -16,7 +17,7 @@ def book_statement(con: Connection, period: str, version: int) -> None:
     """Create temporary table `statement_line` from `statement_exact`, each currency rounded once as a whole.
 
     Every team's total and every category's total is the largest-remainder share of the grand total
-    (fleet.statement_rounding). Cost centre and GL account are those valid at the end of the period.
+    (fleet.statement_rounding). Cost centre and GL account are the last ones valid in the period.
     """
     rows = con.execute(
         "SELECT currency, team, category, pool, gpu_model, policy, exact_amount FROM statement_exact ORDER BY ALL"
@@ -32,7 +33,9 @@ def book_statement(con: Connection, period: str, version: int) -> None:
             "INSERT INTO booked VALUES (?, ?, ?, ?, ?, ?, ?)",
             [[*row[:6], amount] for row, amount in zip(of_currency, amounts, strict=True)],
         )
-    con.execute(_STATEMENT_LINE, {"period": period, "version": version})
+    span = month(period)
+    values = {"period": period, "version": version, "period_start": span.start, "period_end": span.end}
+    con.execute(_STATEMENT_LINE, values)
     con.execute("DROP TABLE booked")
 
 
@@ -47,6 +50,7 @@ _STATEMENT_LINE = """
             team, arg_max(cost_centre, coalesce(valid_from, '-infinity'::TIMESTAMPTZ)) AS cost_centre,
             arg_max(gl_account, coalesce(valid_from, '-infinity'::TIMESTAMPTZ)) AS gl_account
         FROM team_rule
+        WHERE (valid_from IS NULL OR valid_from < $period_end) AND (valid_to IS NULL OR valid_to > $period_start)
         GROUP BY team
     )
     SELECT

@@ -1,6 +1,6 @@
 -- Purpose: what could be held: each node's GPU time in each hour of the period, and of the boundary hours that charges
 --   of this period reach into (an invoice month in another time zone).
---   A node whose inventory changes within an hour keeps the pool and model it had for most of it.
+--   A node whose inventory changes within an hour keeps the pool and model it had for most of it, of equals the later.
 -- Grain: cluster, node, hour_number
 -- Reads: node, charge_span
 
@@ -20,7 +20,7 @@ bounds AS (
 ),
 valid AS (
     SELECT
-        n.cluster, n.node, n.pool, n.gpu_model, n.resource_id, n.gpu_count,
+        n.cluster, n.node, coalesce(n.pool, 'default') AS pool, n.gpu_model, n.resource_id, n.gpu_count,
         greatest(seconds_of(n.valid_from), b.from_s) AS from_s,
         least(coalesce(seconds_of(n.valid_to), b.to_s), b.to_s) AS to_s
     FROM node AS n, bounds AS b
@@ -30,13 +30,16 @@ pieces AS (
     FROM valid WHERE from_s < to_s
 ),
 timed AS (
-    SELECT *, least(hour_number * 3600 + 3600, to_s) - greatest(hour_number * 3600, from_s) AS seconds FROM pieces
+    SELECT
+        *, least(hour_number * 3600 + 3600, to_s) - greatest(hour_number * 3600, from_s) AS seconds,
+        {'seconds': seconds, 'from_s': from_s} AS rank
+    FROM pieces
 )
 SELECT
     cluster, node, hour_number,
-    coalesce(arg_max(pool, seconds), 'default') AS pool,
-    arg_max(gpu_model, seconds) AS gpu_model,
-    arg_max(resource_id, seconds) AS resource_id,
+    arg_max(pool, rank) AS pool,
+    arg_max_null(gpu_model, rank) AS gpu_model,
+    arg_max_null(resource_id, rank) AS resource_id,
     CAST(sum(gpu_count * seconds * 1000000) AS BIGINT) AS capacity_gpu_microseconds
 FROM timed
 GROUP BY ALL

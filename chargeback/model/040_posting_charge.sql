@@ -1,14 +1,32 @@
 -- Purpose: step 1 of the ledger: charges leave the invoice for nodes and pools; what is paid but not yet consumed, or
 --   consumed but paid earlier, goes through the prepaid account of its commitment.
+--   An instance that was two nodes within an hour (renamed, moved) is shared between them by what each could hold.
 -- Grain: none
 -- Reads: charge_span, charge_hour, node_hour
 
-WITH target AS (
+WITH seat AS (
     SELECT
-        c.*, n.cluster, n.node, n.pool AS node_pool, n.gpu_model,
+        *, sum(share) OVER (PARTITION BY resource_id, hour_number ORDER BY cluster, node) AS share_to,
+        sum(share) OVER (PARTITION BY resource_id, hour_number) AS share_all
+    FROM (
+        SELECT
+            cluster, node, hour_number, pool, gpu_model, resource_id,
+            CAST(greatest(capacity_gpu_microseconds, 1) AS HUGEINT) AS share
+        FROM node_hour WHERE resource_id IS NOT NULL
+    )
+),
+target AS (
+    SELECT
+        c.* REPLACE (
+            coalesce(
+                c.amount_pico * n.share_to // n.share_all - c.amount_pico * (n.share_to - n.share) // n.share_all,
+                c.amount_pico
+            ) AS amount_pico
+        ),
+        n.cluster, n.node, n.pool AS node_pool, n.gpu_model,
         CASE WHEN c.kind = 'usage' THEN 'overhead' ELSE c.kind END AS pool_kind
     FROM charge_hour AS c
-    LEFT JOIN node_hour AS n
+    LEFT JOIN seat AS n
         ON n.resource_id = c.node_resource_id AND n.hour_number = c.hour_number
 ),
 consumed AS (

@@ -18,7 +18,7 @@ invoiced AS (
 ),
 residual AS (
     SELECT
-        b.issuer, b.currency, u.minor_unit, b.line_count,
+        b.issuer, b.currency, to_pico(u.minor_unit) AS unit_pico, b.line_count,
         i.invoice_total - b.billed_total
             - CASE WHEN b.tax_line_count = 0 THEN coalesce(i.tax_total, 0) ELSE 0 END AS residual_amount
     FROM billed AS b
@@ -30,6 +30,7 @@ SELECT
     'invoice:' || issuer AS from_account, 'pool:' || issuer || '/rounding' AS to_account, issuer AS pool,
     to_pico(residual_amount) AS amount_pico
 FROM residual
+-- Squared in thousandths of a minor unit, so that any invoice's residual fits.
 WHERE residual_amount <> 0
-  AND residual_amount * residual_amount
-      <= greatest(100 * minor_unit * 100 * minor_unit, line_count * minor_unit * minor_unit / 4)
+  AND abs(to_pico(residual_amount)) * 1000 // unit_pico * (abs(to_pico(residual_amount)) * 1000 // unit_pico) * 4
+      <= greatest(40000000000, CAST(line_count AS HUGEINT) * 1000000)

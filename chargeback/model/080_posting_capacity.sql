@@ -1,6 +1,7 @@
 -- Purpose: capacity that no holding took by node goes to those who held GPUs of the pool without saying where (quotas of
 --   a scheduler, virtual clusters), at the average price of that hour's free capacity; the rest is idle.
---   Same exact split as on a node. Free capacity of zero or less with pool holders cannot price them: all of it is idle
+--   Same exact split as on a node. In a pool whose nodes are billed in several currencies, a holder takes the same share of
+--   each, and the GPU time is split as the free capacity is. Free capacity of zero or less with pool holders cannot price them: all of it is idle
 --   cost, and the holders appear in the gaps.
 -- Grain: none
 -- Reads: posting_node, held_hour
@@ -8,10 +9,11 @@
 WITH offered AS (
     SELECT
         currency, pool, hour_number, sum(amount_pico) AS cost_pico, CAST(sum(gpu_microseconds) AS BIGINT) AS free,
-        CASE WHEN count(DISTINCT gpu_model) = 1 AND count(gpu_model) = count(*) THEN any_value(gpu_model) END AS gpu_model
+        CASE WHEN count(DISTINCT gpu_model) = 1 AND count(gpu_model) = count(*) THEN any_value(gpu_model) END AS gpu_model,
+        CAST(sum(sum(gpu_microseconds)) OVER (PARTITION BY pool, hour_number) AS HUGEINT) AS pool_free
     FROM posting_node
     WHERE to_account = 'pool:' || pool || '/capacity'
-    GROUP BY ALL
+    GROUP BY currency, pool, hour_number
 ),
 holder AS (
     SELECT pool, hour_number, team, CAST(sum(held_gpu_microseconds) AS BIGINT) AS held
@@ -24,11 +26,12 @@ laid AS (
 ),
 paid AS (
     SELECT
-        o.*, l.team, l.held,
-        o.cost_pico * l.held_to // o.free - o.cost_pico * (l.held_to - l.held) // o.free AS amount_pico
+        o.*, l.team,
+        o.cost_pico * l.held_to // o.pool_free - o.cost_pico * (l.held_to - l.held) // o.pool_free AS amount_pico,
+        CAST(o.free * l.held_to // o.pool_free - o.free * (l.held_to - l.held) // o.pool_free AS BIGINT) AS held
     FROM offered AS o
     JOIN laid AS l USING (pool, hour_number)
-    WHERE o.free > 0
+    WHERE o.pool_free > 0
 ),
 paid_sum AS (
     SELECT currency, pool, hour_number, sum(amount_pico) AS amount_pico, sum(held) AS held FROM paid GROUP BY ALL

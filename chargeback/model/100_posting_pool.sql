@@ -30,7 +30,8 @@ laid AS (
 SELECT
     'pool' AS step, i.currency, i.hour_number, i.account AS from_account, 'team:' || l.team AS to_account,
     i.kind AS category, l.team, i.pool, i.gpu_model, l.policy,
-    i.amount_pico * l.w_to // l.w_all - i.amount_pico * (l.w_to - l.w) // l.w_all AS amount_pico,
-    CAST(i.gpu_microseconds * l.w_to // l.w_all - i.gpu_microseconds * (l.w_to - l.w) // l.w_all AS BIGINT) AS gpu_microseconds
+    split_of(i.amount_pico, l.w_to, l.w_all) - split_of(i.amount_pico, l.w_to - l.w, l.w_all) AS amount_pico,
+    CAST(split_of(i.gpu_microseconds, l.w_to, l.w_all) - split_of(i.gpu_microseconds, l.w_to - l.w, l.w_all) AS BIGINT)
+        AS gpu_microseconds
 FROM inflow AS i
 JOIN laid AS l USING (currency, pool, kind)

@@ -35,7 +35,7 @@ placed AS (
     WHERE s.pool IS NOT NULL OR n.pool IS NOT NULL
 ),
 span AS (
-    SELECT 'capacity' AS what, coalesce(pool, 'default') AS pool, gpu_count * 1000000 AS gpus,
+    SELECT 'capacity' AS what, coalesce(pool, 'default') AS pool, CAST(gpu_count AS BIGINT) * 1000000 AS gpus,
            seconds_of(valid_from) AS from_s, coalesce(seconds_of(valid_to), seconds_of($period_end)) AS to_s
     FROM node
     UNION ALL BY NAME

@@ -36,7 +36,7 @@ unmapped AS (
 ),
 misplaced AS (
     SELECT
-        'holding_outside_inventory' AS kind, coalesce(node, 'pool ' || pool) AS subject, min(hour_number) AS from_hour,
+        'holding_outside_inventory' AS kind, coalesce(node, 'pool ' || pool, 'a device') AS subject, min(hour_number) AS from_hour,
         max(hour_number) + 1 AS to_hour, sum(held_gpu_microseconds) AS gpu_microseconds, NULL AS amount, NULL AS currency,
         'held at a time when the inventory does not have it: not priced' AS reason
     FROM held_hour AS h
@@ -50,17 +50,36 @@ over_held AS (
         count(*) || ' hours held beyond the capacity: the negative rest is shown as idle' AS reason
     FROM (
         FROM posting_node WHERE ends_with(to_account, '/capacity')
-        UNION ALL BY NAME FROM posting_capacity WHERE ends_with(to_account, '/idle') AND gpu_microseconds < 0
+        -- Where nobody held by pool, the pool only passes on what its nodes lack.
+        UNION ALL BY NAME FROM posting_capacity AS c
+        WHERE ends_with(c.to_account, '/idle') AND EXISTS (
+            FROM posting_capacity AS h
+            WHERE h.pool = c.pool AND h.hour_number = c.hour_number AND NOT ends_with(h.to_account, '/idle')
+        )
     )
     WHERE gpu_microseconds < 0
     GROUP BY from_account, currency
+),
+unplaced AS (
+    SELECT
+        'holding_without_capacity' AS kind, 'pool ' || h.pool AS subject, min(h.hour_number) AS from_hour,
+        max(h.hour_number) + 1 AS to_hour, sum(h.held_gpu_microseconds) AS gpu_microseconds, NULL AS amount,
+        NULL AS currency, 'held by pool while none of it was priced and free of holdings by node: not priced' AS reason
+    FROM held_hour AS h
+    WHERE h.node IS NULL AND h.held_gpu_microseconds > 0 AND h.pool IN (SELECT pool FROM node_hour)
+      AND NOT EXISTS (
+          FROM posting_capacity AS c
+          WHERE c.pool = h.pool AND c.hour_number = h.hour_number AND NOT ends_with(c.to_account, '/idle')
+      )
+    GROUP BY h.pool
 ),
 no_invoice AS (
     SELECT
         'missing_invoice' AS kind, issuer AS subject, NULL AS from_hour, NULL AS to_hour, NULL AS gpu_microseconds,
         sum(billed_cost) AS amount, currency, 'charges without an invoice total to reconcile with' AS reason
     FROM charge_span AS s
-    WHERE NOT EXISTS (FROM invoice AS i WHERE i.issuer = s.issuer AND i.currency = s.currency AND i.period = $period)
+    WHERE NOT EXISTS (FROM invoice AS i WHERE i.issuer = s.issuer AND i.currency = s.currency AND i.period = $period
+        AND lower(coalesce(i.status, '')) <> 'voided')
     GROUP BY ALL
 ),
 no_team AS (
@@ -84,6 +103,7 @@ SELECT
     CAST(gpu_microseconds AS BIGINT) AS gpu_microseconds, CAST(amount AS DECIMAL(38, 12)) AS amount, currency, reason
 FROM (
     FROM unpriced UNION ALL BY NAME FROM unmatched UNION ALL BY NAME FROM unmapped UNION ALL BY NAME FROM misplaced
-    UNION ALL BY NAME FROM over_held UNION ALL BY NAME FROM no_invoice UNION ALL BY NAME FROM no_team
+    UNION ALL BY NAME FROM over_held UNION ALL BY NAME FROM unplaced
+    UNION ALL BY NAME FROM no_invoice UNION ALL BY NAME FROM no_team
     UNION ALL BY NAME FROM conflict
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fleet.errors import GputallyError, quoted
 from store.sqlfile import SqlFile, package_files
@@ -46,7 +46,7 @@ def report_scope(file: SqlFile) -> ReportScope:
     scope = file.header.get("Scope", "")
     if scope not in SCOPES:
         raise GputallyError(f"report {file.name}: its header needs `Scope: team`, `fleet` or `finance`")
-    return cast("ReportScope", scope)
+    return scope
 
 
 def run_report(cursor: Connection, name: str, values: Mapping[str, Any]) -> pa.Table:

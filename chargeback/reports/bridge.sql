@@ -1,6 +1,6 @@
 -- Purpose: from invoice to statement, term by term, for each issuer and currency.
 -- Grain: none
--- Scope: fleet
+-- Scope: finance
 -- Reads: bridge
 
 SELECT

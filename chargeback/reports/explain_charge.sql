@@ -31,7 +31,14 @@ walk AS (
     GROUP BY ALL
     UNION ALL
     SELECT
-        w.depth + 1, w.currency, w.hour_start, i.from_account, CAST(w.part_pico * i.amount_pico // t.total_pico AS HUGEINT),
+        w.depth + 1, w.currency, w.hour_start, i.from_account,
+        -- part * inflow // total in two halves (the model's split_of): the whole product may leave 128 bits.
+        CAST(
+            w.part_pico * (i.amount_pico // 1000000000) // t.total_pico * 1000000000
+            + (w.part_pico * (i.amount_pico // 1000000000) % t.total_pico * 1000000000
+                + w.part_pico * (i.amount_pico % 1000000000)) // t.total_pico
+            AS HUGEINT
+        ),
         i.charge_snapshot_id, i.charge_row
     FROM walk AS w
     JOIN inflow AS i ON i.currency = w.currency AND i.hour_start = w.hour_start AND i.to_account = w.account

@@ -1,6 +1,6 @@
 -- Purpose: the fleet's month per currency: invoice and statement, and beside them capacity, held and waiting GPU time.
 -- Grain: none
--- Scope: fleet
+-- Scope: finance
 -- Reads: bridge, statement_line, queue_hour, node_hour
 
 WITH money AS (

@@ -1,0 +1,1 @@
+"""The pages: one function each, which draws what its `Page` may see."""
