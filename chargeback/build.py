@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from fleet.config import Config
     from store.lake import Connection, Lake
 
+SMALL_INPUTS = ("node", "device", "team_rule", "quota", "invoice")
+"""Inputs that several steps read and that fit in memory: read from the lake once per build."""
 STATEMENT_STEP = "statement_exact"
 """After this step the statement is rounded and booked; later steps read it."""
 
@@ -78,7 +80,7 @@ def build_period(lake: Lake, config: Config, period: str, *, progress: Callable[
 
 def prepare(con: Connection, config: Config, period: str) -> str:
     """Show the current inputs and settings as temporary tables; return the id of the build they lead to."""
-    show_current(con)
+    show_current(con, copied=SMALL_INPUTS)
     for statement in _macros():
         con.execute(statement)
     con.execute("CREATE OR REPLACE TEMP TABLE policy (kind VARCHAR, policy VARCHAR)")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import mmap
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_PROBLEMS_PER_COLUMN = 20
+MAX_LINE_BYTES = 8 * 1024 * 1024
 PARQUET_MAGIC = b"PAR1"
+TELLING = ("Expected Number", "Value with unterminated", "Invalid unicode", "Maximum line")
+"""How the line of DuckDB's CSV report starts that says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,8 @@ def stage(
     Raises InputError with every problem found; row 1 is a CSV's header, so row numbers match an editor's.
     """
     digest = _sha256(path)
-    headers = _land_text(con, path, spec)
-    _check_headers(path.name, headers, spec, ignored)
+    headers = [name for name in _land_text(con, path, spec) if name not in ignored]
+    _check_headers(path.name, headers, spec)
     present = [column for column in spec.columns if column.name in headers]
     problems = _bad_cells(con, path.name, present, spec, zone)
     if problems:
@@ -62,10 +67,13 @@ def stage(
 
 def _sha256(path: Path) -> str:
     try:
+        str(path.absolute()).encode()
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError([Problem(path.name, f"cannot be read: {error.strerror}")]) from error
+    except UnicodeEncodeError as error:
+        raise InputError([Problem(path.name, "has a name or folder that is not UTF-8: rename it")]) from error
 
 
 def _land_text(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> list[str]:
@@ -75,7 +83,7 @@ def _land_text(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> li
     with path.open("rb") as stream:
         is_parquet = stream.read(4) == PARQUET_MAGIC
     try:
-        headers = _land_parquet(con, path) if is_parquet else _land_csv(con, path, spec)
+        headers = _land_parquet(con, path, spec) if is_parquet else _land_csv(con, path, spec)
     except duckdb.Error as error:
         raise InputError([_reader_problem(path.name, error, is_parquet=is_parquet)]) from error
     if con.execute("SELECT count(*) FROM landed").fetchall() == [(0,)]:
@@ -83,10 +91,16 @@ def _land_text(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> li
     return headers
 
 
-def _land_parquet(con: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
-    source = f"read_parquet({literal(str(path))})"
+def _only(path: Path) -> str:
+    """SQL literal of exactly this file: DuckDB takes `*`, `?` and `[` for patterns, and `~` for the home folder."""
+    return literal(re.sub(r"[*?[]", r"[\g<0>]", str(path.absolute())))
+
+
+def _land_parquet(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> list[str]:
+    # A folder named `BILLING_PERIOD=2026-05`, as clouds write them, must not become a column.
+    source = f"read_parquet({_only(path)}, hive_partitioning = false)"
     described = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    casts = [f"{_as_text(name, kind)} AS {identifier(name)}" for name, kind, *_ in described]
+    casts = [f"{_as_text(name, kind, spec)} AS {identifier(name)}" for name, kind, *_ in described]
     con.execute(
         "CREATE OR REPLACE TEMP TABLE landed AS "
         f"SELECT row_number() OVER () AS source_row, {', '.join(casts)} FROM {source}"
@@ -94,28 +108,55 @@ def _land_parquet(con: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     return [str(name) for name, *_ in described]
 
 
-def _as_text(name: str, kind: str) -> str:
+def _as_text(name: str, kind: str, spec: FileSpec) -> str:
+    column = identifier(name)
+    if kind == "VARCHAR":
+        nulls = ", ".join(literal(text) for text in spec.null_texts)
+        return f"CASE WHEN {column} NOT IN ({nulls}) THEN {column} END"
     nested = kind.startswith(("MAP", "STRUCT")) or kind.endswith("[]")
-    return f"CAST(to_json({identifier(name)}) AS VARCHAR)" if nested else f"CAST({identifier(name)} AS VARCHAR)"
+    return f"CAST(to_json({column}) AS VARCHAR)" if nested else f"CAST({column} AS VARCHAR)"
 
 
 def _land_csv(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> list[str]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            headers = next(csv.reader(stream, strict=True))
-    except (UnicodeDecodeError, csv.Error, StopIteration) as error:
-        raise InputError([Problem(path.name, f"has no readable UTF-8 header row: {error}")]) from error
-    doubled = sorted({name for name in headers if headers.count(name) > 1})
-    if doubled:
-        raise InputError([Problem(path.name, "appears twice in the header", row=1, column=name) for name in doubled])
+    headers = _csv_headers(path)
     names = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in headers)
     nulls = ", ".join(literal(text) for text in spec.null_texts)
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE landed AS SELECT row_number() OVER () + 1 AS source_row, * FROM read_csv("
-        f"{literal(str(path))}, columns = {{{names}}}, header = true, delim = ',', quote = '\"', escape = '\"', "
-        f"nullstr = [{nulls}], allow_quoted_nulls = true, auto_detect = false, strict_mode = true, encoding = 'utf-8')"
+        f"{_only(path)}, columns = {{{names}}}, header = true, delim = ',', quote = '\"', escape = '\"', "
+        f"nullstr = [{nulls}], allow_quoted_nulls = true, auto_detect = false, strict_mode = true, encoding = 'utf-8', "
+        f"compression = 'none', hive_partitioning = false, max_line_size = {MAX_LINE_BYTES})"
     )
+    _count_blank_lines(con, path)
     return headers
+
+
+def _csv_headers(path: Path) -> list[str]:
+    # Bytes that are not UTF-8 become lone surrogates, so that only the header row itself is judged here.
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+        try:
+            headers = next(csv.reader(stream, strict=True), [])
+            "".join(headers).encode()
+        except (UnicodeEncodeError, csv.Error) as error:
+            raise InputError([Problem(path.name, "has no readable UTF-8 header row", row=1)]) from error
+    if "" in headers or not headers:
+        raise InputError([Problem(path.name, "has a column without a name (a comma too many?)", row=1)])
+    lowered = [name.lower() for name in headers]
+    doubled = sorted({name for name in headers if lowered.count(name.lower()) > 1})
+    if doubled:
+        raise InputError([Problem(path.name, "appears twice in the header", row=1, column=name) for name in doubled])
+    return headers
+
+
+def _count_blank_lines(con: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """DuckDB skips blank lines; editors count them. Number the rows again in the rare file that has some."""
+    with path.open("rb") as stream:
+        ends = re.compile(rb"\n\r?\n|\r\r")
+        if not ends.search(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)):
+            return
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = [row for row, cells in enumerate(csv.reader(stream), start=1) if cells]
+    con.execute("UPDATE landed SET source_row = $rows[source_row]", {"rows": rows})
 
 
 def _reader_problem(file: str, error: duckdb.Error, *, is_parquet: bool) -> Problem:
@@ -127,16 +168,15 @@ def _reader_problem(file: str, error: duckdb.Error, *, is_parquet: bool) -> Prob
     if "CSV Error on Line:" in text:
         digits = text.split("CSV Error on Line:", 1)[1].split(maxsplit=1)[0]
         row = int(digits) if digits.isdigit() else None
+    if "reached an invalid state" in text:
+        return Problem(file, "is not well-formed CSV: its line ends differ from row to row", row=row)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = next(
-        (line for line in lines if line.startswith(("Expected Number", "Value with unterminated", "Invalid unicode"))),
-        lines[0],
-    )
+    said = next((line for line in lines if line.startswith(TELLING)), lines[0])
     return Problem(file, f"is not well-formed CSV: {said}", row=row)
 
 
-def _check_headers(file: str, headers: Sequence[str], spec: FileSpec, ignored: Sequence[str]) -> None:
-    known = {column.name for column in spec.columns} | set(spec.other_columns) | set(ignored)
+def _check_headers(file: str, headers: Sequence[str], spec: FileSpec) -> None:
+    known = {column.name for column in spec.columns} | set(spec.other_columns)
     problems = [
         Problem(
             file,
@@ -198,9 +238,8 @@ def _to_typed(
     spec: FileSpec,
     zone: str | None,
 ) -> Staged:
-    by_field = {column.field: column for column in present}
     selected = [
-        f"{_typed_or_null(column, by_field.get(column.field), spec.zone or zone)} AS {identifier(column.field)}"
+        f"{_typed_or_null(column, present, spec.zone or zone)} AS {identifier(column.field)}"
         for column in spec.unique_fields()
     ]
     con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS SELECT source_row, {', '.join(selected)} FROM landed")
@@ -211,5 +250,7 @@ def _to_typed(
     return Staged("staged", file, digest, int(count), int(rounded))
 
 
-def _typed_or_null(wanted: Column, found: Column | None, zone: str | None) -> str:
-    return found.typed(zone) if found else f"CAST(NULL AS {wanted.kind.sql_type})"
+def _typed_or_null(wanted: Column, present: Sequence[Column], zone: str | None) -> str:
+    """Where several present columns feed the field, the one listed last wins, row by row, if it is filled."""
+    found = [column.typed(zone) for column in reversed(present) if column.field == wanted.field]
+    return f"coalesce({', '.join(found)})" if found else f"CAST(NULL AS {wanted.kind.sql_type})"

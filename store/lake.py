@@ -71,8 +71,8 @@ class Lake:
         """
         if read_only and not catalog.is_file():
             raise NotBuiltError(f"no lake at {catalog}: load something first")
-        catalog.parent.mkdir(parents=True, exist_ok=True)
-        data.mkdir(parents=True, exist_ok=True)
+        if not read_only:
+            _make_folders(catalog.parent, data)
         lock = FileLock(f"{catalog}.lock", timeout=LOCK_TIMEOUT_SECONDS, poll_interval=0.005)
         con = _connect(threads, scratch)
         lake = cls(con, data, lock)
@@ -80,7 +80,7 @@ class Lake:
             _retried(lambda: _attach(con, catalog, data, read_only=True))
         else:
             with lake._locked():
-                _attach(con, catalog, data, read_only=False)
+                _retried(lambda: _attach(con, catalog, data, read_only=False))
             lake.write(migrate)
         return lake
 
@@ -88,9 +88,11 @@ class Lake:
         """Return the lake itself."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Detach."""
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Detach. What the disk or the memory refused while reading is the user's to mend: it becomes a LakeError."""
         self.close()
+        if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException):
+            raise LakeError(f"the lake cannot be read: {_first_line(error)}") from error
 
     def close(self) -> None:
         """Close the connection; open transactions are rolled back."""
@@ -177,6 +179,14 @@ def _connect(threads: int | None, scratch: Path | None) -> duckdb.DuckDBPyConnec
     if scratch:
         con.execute(f"SET temp_directory = {literal(str(scratch))}")
     return con
+
+
+def _make_folders(*folders: Path) -> None:
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LakeError(f"folder {folder} cannot be made: {error.strerror}") from error
 
 
 def _attach(con: duckdb.DuckDBPyConnection, catalog: Path, data: Path, *, read_only: bool) -> None:

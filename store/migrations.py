@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from fleet.errors import LakeError
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     import duckdb
 
 VERSION_TABLE = "schema_version"
 
 
-def schema_files() -> list[tuple[int, str, str]]:
+def schema_files(folder: Traversable | None = None) -> list[tuple[int, str, str]]:
     """Return (number, name, SQL text) of every schema file, in order; numbers run 1, 2, 3, ... without gaps."""
-    folder = resources.files("store") / "schema"
+    folder = folder or resources.files("store") / "schema"
     found = sorted(
         (int(f.name.split("_")[0]), f.name, f.read_text("utf-8")) for f in folder.iterdir() if f.name.endswith(".sql")
     )
@@ -25,7 +27,7 @@ def schema_files() -> list[tuple[int, str, str]]:
     return found
 
 
-def migrate(con: duckdb.DuckDBPyConnection) -> list[str]:
+def migrate(con: duckdb.DuckDBPyConnection, folder: Traversable | None = None) -> list[str]:
     """Apply the schema files that this lake has not seen, inside the caller's transaction; return their names.
 
     Raises LakeError when the lake was written by a newer version: an old program must not write to a new schema.
@@ -35,7 +37,7 @@ def migrate(con: duckdb.DuckDBPyConnection) -> list[str]:
     )
     row = con.execute(f"SELECT coalesce(max(version), 0) FROM lake.{VERSION_TABLE}").fetchone()
     current = int(row[0]) if row else 0
-    files = schema_files()
+    files = schema_files(folder)
     if current > len(files):
         raise LakeError(f"this lake has schema {current}, this gputally knows {len(files)}: upgrade gputally")
     applied = []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_csv(con: Connection, file: SqlFile, source: Path, out: Path) -> int:
-    """Run a query over the Parquet or CSV file `source`, which it reads as `source`; write `out`; return the row count."""
+    """Run a query over the Parquet or CSV file `source`, which it reads as `source`; return the row count of `out`."""
     reader = "read_parquet" if source.suffix == ".parquet" else "read_csv"
     con.execute(f"CREATE OR REPLACE TEMP VIEW source AS FROM {reader}({literal(str(source))})")
     # One thread keeps the order of the query, so the same input gives the same bytes.

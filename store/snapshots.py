@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING, Final
 from store.sqltext import identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import duckdb
 
     from store.intake import Staged
 
-CURRENT = """
+NEWEST = """
     SELECT kind, source, snapshot_id, file_sha256, row_count, control_sum, rounded_row_count, loaded_at
     FROM lake.snapshot
     QUALIFY row_number() OVER (PARTITION BY kind, source ORDER BY loaded_at DESC, snapshot_id) = 1
 """
+CURRENT = f"""
+    SELECT * FROM ({NEWEST})
+    QUALIFY row_number() OVER (PARTITION BY kind, snapshot_id ORDER BY loaded_at, source) = 1
+"""
+"""Two sources may come to hold the same content, when one of them held another before: it counts once."""
 KIND_OF: Final = MappingProxyType(
     {
         "node": "inventory",
@@ -71,13 +76,15 @@ def land(
 ) -> Loaded:
     """Write the staged rows as a snapshot of source `staged.file`, inside the caller's write transaction.
 
-    Idempotent: content that is already current is left alone, whatever its file is called.
+    Idempotent: content that is already current is left alone, whatever its file is called; only a source that said
+    something else until now is recorded, so that its old content no longer counts.
     """
     identity = snapshot_id(kind, staged.file_sha256, options)
-    current = con.execute(f"SELECT source, snapshot_id FROM ({CURRENT}) WHERE kind = ?", [kind]).fetchall()
-    for source, known in current:
-        if known == identity:
-            return Loaded(staged.file, identity, staged.row_count, "unchanged", source)
+    found = con.execute(f"SELECT source, snapshot_id FROM ({NEWEST}) WHERE kind = ? ORDER BY loaded_at", [kind])
+    current: dict[str, str] = dict(found.fetchall())
+    holders = [source for source, known in current.items() if known == identity]
+    if staged.file in holders or (holders and staged.file not in current):
+        return Loaded(staged.file, identity, staged.row_count, "unchanged", holders[0])
     known_content = con.execute("SELECT 1 FROM lake.snapshot WHERE snapshot_id = ?", [identity]).fetchone()
     if not known_content:
         columns = ", ".join(identifier(name) for name in fields)
@@ -87,7 +94,9 @@ def land(
         )
     total = f"sum({identifier(control_field)})" if control_field else "NULL"
     con.execute(
-        f"INSERT INTO lake.snapshot SELECT ?, ?, ?, ?, ?, count(*), {total}, ?, now() FROM {staged.table}",
+        # Later than every load before it, even when the clock was set back since.
+        f"INSERT INTO lake.snapshot SELECT ?, ?, ?, ?, ?, count(*), {total}, ?, greatest(now(), "
+        f"(SELECT max(loaded_at) + INTERVAL 1 MICROSECOND FROM lake.snapshot)) FROM {staged.table}",
         [
             kind,
             staged.file,
@@ -97,15 +106,28 @@ def land(
             staged.rounded_row_count,
         ],
     )
-    replaced = any(source == staged.file for source, _ in current)
-    return Loaded(staged.file, identity, staged.row_count, "replaced" if replaced else "loaded")
+    return Loaded(staged.file, identity, staged.row_count, "replaced" if staged.file in current else "loaded")
 
 
-def show_current(con: duckdb.DuckDBPyConnection) -> None:
-    """Create temporary views named like the input tables (`node`, `charge`, ...) that show current snapshots only."""
+def is_current(con: duckdb.DuckDBPyConnection, staged: Staged, kind: str, options: Mapping[str, str]) -> bool:
+    """Whether this very content counts already, under whatever name."""
+    identity = [kind, snapshot_id(kind, staged.file_sha256, options)]
+    query = f"SELECT 1 FROM ({CURRENT}) WHERE kind = ? AND snapshot_id = ?"
+    return con.execute(query, identity).fetchone() is not None
+
+
+def show_current(con: duckdb.DuckDBPyConnection, *, copied: Collection[str] = ()) -> None:
+    """Show the current snapshots of each input table under its name (`node`, `charge`, ...), as temporary views.
+
+    Those named in `copied` are read once into memory and shown from there: worth it for small ones that many steps read.
+    """
     con.execute(f"CREATE OR REPLACE TEMP VIEW current_snapshot AS {CURRENT}")
     for table, kind in KIND_OF.items():
-        con.execute(
-            f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT t.*, s.source AS source_file FROM lake.{table} AS t "
+        rows = (
+            f"SELECT t.*, s.source AS source_file FROM lake.{table} AS t "
             f"JOIN current_snapshot AS s USING (snapshot_id) WHERE s.kind = '{kind}'"
         )
+        if table in copied:
+            con.execute(f"CREATE OR REPLACE TEMP TABLE copied_{table} AS {rows}")
+            rows = f"FROM copied_{table}"
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {table} AS {rows}")

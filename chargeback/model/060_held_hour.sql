@@ -1,8 +1,8 @@
 -- Purpose: who held how much of what: each holding cut into hours by whole seconds, with its team resolved.
 --   The team is the one the holding names, or that of the first matching rule of the team files (in file order) that is
 --   valid at the time; neither means an unmapped owner (team NULL), which stays visible as `unattributed`.
--- Grain: snapshot_id, source_row, hour_number
--- Reads: holding, node_hour, device, team_rule
+-- Grain: snapshot_id, source_row, hour_number, is_placed
+-- Reads: holding, node_hour, node, device, team_rule
 
 WITH bounds AS (
     SELECT min(hour_number) * 3600 AS from_s, (max(hour_number) + 1) * 3600 AS to_s FROM node_hour
@@ -30,6 +30,10 @@ device_place AS (
         coalesce(seconds_of(valid_to), 9000000000000) AS valid_to_s
     FROM device
 ),
+node_validity AS (
+    SELECT cluster, node, seconds_of(valid_from) AS valid_from_s, coalesce(seconds_of(valid_to), 9000000000000) AS valid_to_s
+    FROM node
+),
 -- A node named without its cluster: the loader has made sure that there is only one.
 node_place AS (
     SELECT node, min(cluster) AS cluster FROM node_hour GROUP BY node
@@ -45,10 +49,8 @@ cut AS (
 piece AS (
     SELECT
         snapshot_id, source_row, hour_number, team AS named_team, owner_key(namespace, workload, user_name) AS owner,
-        device, cluster, node, pool,
-        greatest(hour_number * 3600, from_s) AS piece_from_s,
-        CAST(gpus * 1000000 AS BIGINT) * (least(hour_number * 3600 + 3600, to_s) - greatest(hour_number * 3600, from_s))
-            AS held_gpu_microseconds
+        device, cluster, node, pool, CAST(gpus * 1000000 AS BIGINT) AS gpu_millionths,
+        greatest(hour_number * 3600, from_s) AS piece_from_s, least(hour_number * 3600 + 3600, to_s) AS piece_to_s
     FROM cut
 ),
 seated AS (
@@ -62,17 +64,37 @@ named AS (
     FROM seated AS s
     LEFT JOIN node_place AS n USING (node)
 ),
+-- Seconds of a piece in which its node was in the inventory: what lies outside was held of nothing that could be priced.
+inside AS (
+    SELECT
+        m.snapshot_id, m.source_row, m.hour_number,
+        sum(least(m.piece_to_s, v.valid_to_s) - greatest(m.piece_from_s, v.valid_from_s)) AS inside_s
+    FROM named AS m
+    JOIN node_validity AS v
+        ON v.cluster = m.cluster AND v.node = m.node AND v.valid_from_s < m.piece_to_s AND v.valid_to_s > m.piece_from_s
+    GROUP BY ALL
+),
 placed AS (
-    SELECT m.* REPLACE (coalesce(m.pool, n.pool) AS pool), CASE WHEN m.named_team IS NULL THEN m.owner END AS unnamed_owner
+    SELECT
+        m.* REPLACE (coalesce(m.pool, n.pool) AS pool), CASE WHEN m.named_team IS NULL THEN m.owner END AS unnamed_owner,
+        m.piece_to_s - m.piece_from_s AS piece_s,
+        CASE WHEN m.node IS NULL THEN m.piece_to_s - m.piece_from_s ELSE coalesce(i.inside_s, 0) END AS inside_s
     FROM named AS m
     LEFT JOIN node_hour AS n ON n.cluster = m.cluster AND n.node = m.node AND n.hour_number = m.hour_number
+    LEFT JOIN inside AS i
+        ON i.snapshot_id = m.snapshot_id AND i.source_row = m.source_row AND i.hour_number = m.hour_number
+),
+part AS (
+    SELECT *, true AS is_placed, inside_s AS seconds FROM placed WHERE inside_s > 0
+    UNION ALL BY NAME
+    SELECT * REPLACE (NULL AS pool), false AS is_placed, piece_s - inside_s AS seconds FROM placed WHERE inside_s < piece_s
 )
 SELECT
-    p.snapshot_id, p.source_row, p.hour_number,
+    p.snapshot_id, p.source_row, p.hour_number, p.is_placed,
     coalesce(any_value(p.named_team), arg_min(r.team, r.rule_order)) AS team,
     any_value(p.cluster) AS cluster, any_value(p.node) AS node, any_value(p.pool) AS pool,
-    any_value(p.held_gpu_microseconds) AS held_gpu_microseconds, any_value(p.owner) AS owner
-FROM placed AS p
+    CAST(any_value(p.gpu_millionths * p.seconds) AS BIGINT) AS held_gpu_microseconds, any_value(p.owner) AS owner
+FROM part AS p
 LEFT JOIN owner_rule AS r
     ON r.owner = p.unnamed_owner AND r.valid_from_s <= p.piece_from_s AND r.valid_to_s > p.piece_from_s
-GROUP BY p.snapshot_id, p.source_row, p.hour_number
+GROUP BY p.snapshot_id, p.source_row, p.hour_number, p.is_placed

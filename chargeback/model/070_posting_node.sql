@@ -1,6 +1,6 @@
 -- Purpose: step 2 and 3 of the ledger: a node-hour's cost goes to those who held its GPUs, by their share of its capacity
 --   (split policy gpu_bound: the whole node over its GPUs); what nobody held on the node is offered to its pool.
---   Holders are laid end to end on the capacity; each pays F(end) - F(start) of F(t) = cost * t // capacity, so the parts
+--   Holders are laid end to end on the capacity; each pays F(end) - F(start) of F(t) = cost * t / capacity, so the parts
 --   and the rest add up exactly. Held beyond the capacity makes the rest negative: shown, never clamped.
 -- Grain: none
 -- Reads: node_hour_cost, held_hour
@@ -19,8 +19,8 @@ laid AS (
 paid AS (
     SELECT
         c.*, l.team, l.held,
-        c.cost_pico * l.held_to // c.capacity_gpu_microseconds
-            - c.cost_pico * (l.held_to - l.held) // c.capacity_gpu_microseconds AS amount_pico
+        split_of(c.cost_pico, l.held_to, c.capacity_gpu_microseconds)
+            - split_of(c.cost_pico, l.held_to - l.held, c.capacity_gpu_microseconds) AS amount_pico
     FROM node_hour_cost AS c
     JOIN laid AS l USING (cluster, node, hour_number)
     WHERE c.capacity_gpu_microseconds > 0

@@ -27,8 +27,9 @@ laid AS (
 paid AS (
     SELECT
         o.*, l.team,
-        o.cost_pico * l.held_to // o.pool_free - o.cost_pico * (l.held_to - l.held) // o.pool_free AS amount_pico,
-        CAST(o.free * l.held_to // o.pool_free - o.free * (l.held_to - l.held) // o.pool_free AS BIGINT) AS held
+        split_of(o.cost_pico, l.held_to, o.pool_free) - split_of(o.cost_pico, l.held_to - l.held, o.pool_free) AS amount_pico,
+        CAST(split_of(CAST(o.free AS HUGEINT), l.held_to, o.pool_free)
+            - split_of(CAST(o.free AS HUGEINT), l.held_to - l.held, o.pool_free) AS BIGINT) AS held
     FROM offered AS o
     JOIN laid AS l USING (pool, hour_number)
     WHERE o.pool_free > 0

@@ -42,6 +42,7 @@ even AS (
     SELECT DISTINCT w.currency, w.pool, w.kind, h.team, CAST(1 AS DECIMAL(38, 0)) AS weight
     FROM wanted AS w
     JOIN held_hour AS h ON (h.pool = w.pool OR NOT w.is_node_pool) AND h.team IS NOT NULL AND h.held_gpu_microseconds > 0
+       AND h.hour_number >= seconds_of($period_start) // 3600 AND h.hour_number < seconds_of($period_end) // 3600
     WHERE w.policy = 'even'
 ),
 pool_hour AS (

@@ -1,6 +1,6 @@
 -- Purpose: everything that could not be priced, matched or mapped, counted and named; never silently zero.
 -- Grain: none
--- Reads: node_hour, node_hour_cost, posting_charge, charge_span, held_hour, quota_conflict, team_rule, invoice, posting_node, posting_capacity
+-- Reads: node_hour, node_hour_cost, posting_charge, charge_span, held_hour, statement_exact, quota_conflict, team_rule, invoice, posting_node, posting_capacity
 
 WITH inside AS (
     SELECT * FROM node_hour
@@ -72,6 +72,14 @@ unplaced AS (
           WHERE c.pool = h.pool AND c.hour_number = h.hour_number AND NOT ends_with(c.to_account, '/idle')
       )
     GROUP BY h.pool
+    UNION ALL
+    SELECT
+        'holding_without_capacity' AS kind, h.cluster || '/' || h.node AS subject, min(h.hour_number), max(h.hour_number) + 1,
+        sum(h.held_gpu_microseconds), NULL, NULL, 'held on a node that has no GPU in the inventory: not priced' AS reason
+    FROM held_hour AS h
+    JOIN node_hour AS n USING (cluster, node, hour_number)
+    WHERE h.is_placed AND h.held_gpu_microseconds > 0 AND n.capacity_gpu_microseconds = 0
+    GROUP BY h.cluster, h.node
 ),
 no_invoice AS (
     SELECT
@@ -84,11 +92,11 @@ no_invoice AS (
 ),
 no_team AS (
     SELECT
-        'team_without_cost_centre' AS kind, h.team AS subject, NULL AS from_hour, NULL AS to_hour,
-        sum(h.held_gpu_microseconds) AS gpu_microseconds, NULL AS amount, NULL AS currency,
+        'team_without_cost_centre' AS kind, l.team AS subject, NULL AS from_hour, NULL AS to_hour,
+        NULL AS gpu_microseconds, sum(l.exact_amount) AS amount, l.currency,
         'the team files do not name it: no cost centre on its lines' AS reason
-    FROM held_hour AS h
-    WHERE h.team IS NOT NULL AND EXISTS (FROM team_rule) AND h.team NOT IN (SELECT team FROM team_rule)
+    FROM statement_exact AS l
+    WHERE EXISTS (FROM team_rule) AND l.team NOT IN (SELECT team FROM team_rule)
     GROUP BY ALL
 ),
 conflict AS (

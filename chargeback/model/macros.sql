@@ -5,11 +5,15 @@
 CREATE OR REPLACE TEMP MACRO to_pico(amount) AS CAST(amount * 1000000000000 AS HUGEINT);
 CREATE OR REPLACE TEMP MACRO from_pico(pico) AS
     CAST(CAST(pico AS DECIMAL(26, 0)) * CAST(0.000000000001 AS DECIMAL(12, 12)) AS DECIMAL(38, 12));
--- amount * part // whole, without the product that leaves 128 bits when a pool of billions of a small currency unit is
--- shared by weights of the same size: the part is taken in two halves, and what the first leaves over joins the second.
+-- F(part) of a split: amount * part / whole, rounded away from zero, so that of equal shares the first in line is never the
+-- smaller and takes the odd cent later. Taken in two halves, because the plain product leaves 128 bits when a pool of
+-- billions of a small currency unit is shared by weights of the same size.
+CREATE OR REPLACE TEMP MACRO split_rest(amount, part, whole) AS
+    amount * (part // 1000000000) % whole * 1000000000 + amount * (part % 1000000000);
 CREATE OR REPLACE TEMP MACRO split_of(amount, part, whole) AS
     amount * (part // 1000000000) // whole * 1000000000
-    + (amount * (part // 1000000000) % whole * 1000000000 + amount * (part % 1000000000)) // whole;
+    + split_rest(amount, part, whole) // whole
+    + CASE WHEN split_rest(amount, part, whole) % whole <> 0 THEN sign(amount) ELSE 0 END;
 CREATE OR REPLACE TEMP MACRO seconds_of(moment) AS epoch_us(moment) // 1000000;
 CREATE OR REPLACE TEMP MACRO hour_at(hour_number) AS make_timestamptz(hour_number * 3600000000);
 -- As fleet.identity.node_account: a slash or percent sign in a cluster name (a cloud's resource name) is escaped.

@@ -27,7 +27,7 @@ def init(folder: Path) -> None:
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
 @click.argument(
     "files",
     nargs=-1,
@@ -63,6 +63,8 @@ def load(
     all_problems: bool,
 ) -> None:
     """Load input files (CSV or Parquet): all of them or none.
+
+    KIND is inventory, devices, holdings, demand, charges, invoices, quotas or teams.
 
     A file replaces what an earlier file of the same name said. Content that is already loaded is left alone.
     """

@@ -14,7 +14,7 @@ from chargeback.checking import check_period
 from chargeback.explain import explain as explain_team
 from chargeback.finance_csv import csv_bytes, export_period, gpu_hours
 from chargeback.published import Row, published_build, statement_rows
-from fleet.errors import CheckError, one_line
+from fleet.errors import CheckError, NotBuiltError, one_line
 from fleet.identity import CATEGORIES
 from fleet.money import format_money, format_plain, minor_unit_digits
 from fleet.period import month
@@ -22,9 +22,12 @@ from services.commands.options import FOLDER, in_workspace
 from services.explaining import explanation_lines
 from services.terminal import progress, say, table
 from services.workspace import Workspace
+from store.snapshots import show_current
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from store.lake import Connection
 
 
 class PeriodType(click.ParamType[str]):
@@ -51,6 +54,7 @@ def build(folder: Path, period: str) -> None:
     """Build PERIOD (YYYY-MM): facts, ledger and statement, checked and published in one commit."""
     workspace = Workspace.at(folder)
     with workspace.open_lake() as lake, progress(f"build {period}", step_count()) as step:
+        _need_charges(lake.connection, period)
         built = build_period(lake, workspace.config, period, progress=step)
         rows = statement_rows(lake.connection, period)
     state = "published" if built.is_new else "unchanged since it was published"
@@ -128,6 +132,18 @@ def export(folder: Path, period: str, out: Path) -> None:
         published_build(lake.connection, period)
         for path in export_period(lake.connection, period, out):
             say(str(path))
+
+
+def _need_charges(con: Connection, period: str) -> None:
+    """Refuse a month that nobody was billed for; one that was published before may have become empty since."""
+    show_current(con)
+    span = month(period)
+    query = """
+        SELECT 1 FROM charge WHERE billing_period_start >= $start AND billing_period_start < $end
+        UNION ALL SELECT 1 FROM lake.build WHERE period = $period
+    """
+    if not con.execute(query, {"start": span.start, "end": span.end, "period": period}).fetchone():
+        raise NotBuiltError(f"no charge of {period} is loaded, nothing to build: run `gputally load charges FILE...`")
 
 
 def _print_statement(rows: list[Row]) -> None:
