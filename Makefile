@@ -8,6 +8,7 @@ PIP   := $(BIN)/python -m pip --disable-pip-version-check --require-virtualenv i
 SERVE ?= 1
 PARTS ?= 1
 ARGS  ?=
+JOBS  ?= auto
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,8 +18,8 @@ setup: $(VENV)/.runtime $(VENV)/.project  ## make .venv with the locked dependen
 demo: setup  ## load, build, check and export the bundled real month, then serve the portal (SERVE=0: files only)
 	$(BIN)/gputally demo --dir demo-workspace $(if $(filter 0 no false,$(SERVE)),--no-serve)
 
-test: $(VENV)/.test $(VENV)/.project parts  ## run every check and test (ARGS="-k money"; PARTS=0 installs no programs)
-	$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.test $(VENV)/.project parts  ## run every check and test (ARGS="-k money"; JOBS=0 one process; PARTS=0 installs no programs)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 lint: $(VENV)/.test $(VENV)/.project  ## ruff, mypy --strict and the import contracts, all of them even if one fails
 	@failed=0; \

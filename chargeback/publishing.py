@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from store.lake import replace_rows
+from store.period_rows import replace_rows
 from store.sqlfile import package_files
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import os
 import random
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 import duckdb
 from filelock import FileLock, Timeout
@@ -20,10 +20,10 @@ from filelock import FileLock, Timeout
 from fleet.errors import LakeBusyError, LakeError, NotBuiltError
 from store.extensions import load_extensions
 from store.migrations import migrate
-from store.sqltext import identifier, literal
+from store.sqltext import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 Result = TypeVar("Result")
@@ -142,27 +142,6 @@ class Lake:
 def memory() -> duckdb.DuckDBPyConnection:
     """Return a private DuckDB with no lake, set up as the lake's connections are: for tests and file conversion."""
     return _connect(None, None)
-
-
-def replace_rows(con: Connection, table: str, query: str, values: Mapping[str, Any], *, period: str) -> None:
-    """Delete a period's rows of a lake table and insert those of `query`, matched by column name.
-
-    Runs inside a write transaction. Rows are stored in the order in which they are looked up.
-    """
-    columns = [str(row[0]) for row in con.execute(f"DESCRIBE lake.{identifier(table)}").fetchall()]
-    order = next((name for name in ("hour_start", "team", "pool") if name in columns), columns[0])
-    names = ", ".join(identifier(name) for name in columns)
-    con.execute(f"DELETE FROM lake.{identifier(table)} WHERE period = ?", [period])
-    con.execute(
-        f"INSERT INTO lake.{identifier(table)} BY NAME SELECT {names} FROM ({query}\n) ORDER BY {identifier(order)}",
-        values,
-    )
-
-
-def show_rows(con: Connection, table: str, *, period: str) -> None:
-    """Copy a period's rows of a lake table into the temporary table of the same name, replacing it."""
-    name = identifier(table)
-    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM lake.{name} WHERE period = ?", [period])
 
 
 def _connect(threads: int | None, scratch: Path | None) -> duckdb.DuckDBPyConnection:

@@ -119,7 +119,7 @@ def is_current(con: duckdb.DuckDBPyConnection, staged: Staged, kind: str, option
 def show_current(con: duckdb.DuckDBPyConnection, *, copied: Collection[str] = ()) -> None:
     """Show the current snapshots of each input table under its name (`node`, `charge`, ...), as temporary views.
 
-    Those named in `copied` are read once into memory and shown from there: worth it for small ones that many steps read.
+    Those in `copied` are read once into memory and shown from there: worth it for small ones that many steps read.
     """
     con.execute(f"CREATE OR REPLACE TEMP VIEW current_snapshot AS {CURRENT}")
     for table, kind in KIND_OF.items():

@@ -17,6 +17,8 @@ from tests.parts import PARTS, advice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from xdist.workermanage import WorkerController
+
 GOLDEN = Path(__file__).parent / "golden"
 ABSENT = pytest.StashKey[set[str]]()
 
@@ -41,6 +43,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("real parts that are missing here")
         for name in absent:
             terminalreporter.line(advice(name))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker process of pytest-xdist tells the summary what it missed."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["absent"] = sorted(session.config.stash[ABSENT])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController, error: object) -> None:
+    node.config.stash[ABSENT].update(getattr(node, "workeroutput", {}).get("absent", ()))
 
 
 def require(config: pytest.Config, name: str) -> Path:
