@@ -114,11 +114,6 @@ class FileSpec:
     zone: str | None = None
     """Zone of times without one, where the format itself fixes it (FOCUS: UTC)."""
 
-    def known_names(self) -> str:
-        """The header names, for an error message."""
-        names = [column.name for column in self.columns]
-        return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-
     def unique_fields(self) -> Sequence[Column]:
         """One column per table field: several header spellings (FOCUS versions) may feed the same field."""
         return tuple({column.field: column for column in self.columns}.values())

@@ -11,6 +11,7 @@ import hashlib
 import mmap
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -20,7 +21,7 @@ from store.columns import Column, FileSpec, cell_checks
 from store.sqltext import identifier, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
 MAX_PROBLEMS_PER_COLUMN = 20
@@ -175,15 +176,17 @@ def _reader_problem(file: str, error: duckdb.Error, *, is_parquet: bool) -> Prob
     return Problem(file, f"is not well-formed CSV: {said}", row=row)
 
 
+def _nearest(name: str, known: Collection[str]) -> str:
+    """A known column that is spelt much like `name`, as a question."""
+    near = get_close_matches(name.casefold(), [column.casefold() for column in known], n=1, cutoff=0.75)
+    meant = next((column for column in known if near and column.casefold() == near[0]), None)
+    return f", did you mean {meant}?" if meant else ""
+
+
 def _check_headers(file: str, headers: Sequence[str], spec: FileSpec) -> None:
     known = {column.name for column in spec.columns} | set(spec.other_columns)
     problems = [
-        Problem(
-            file,
-            f"unknown column (known: {spec.known_names()}); `--ignore-column {quoted(name)}` leaves it out",
-            1,
-            name,
-        )
+        Problem(file, f"unknown column{_nearest(name, known)}; `--ignore-column` leaves it out", 1, name)
         for name in headers
         if name not in known and not name.startswith(spec.custom_prefixes)
     ]

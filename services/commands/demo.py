@@ -105,8 +105,8 @@ def _summarise(teams: list[Row], fleet: list[Row], workspace: Workspace) -> None
         f"held cost {format_money(totals['held_amount'], currency)}"
     )
     say(
-        f"{hours['pending']:,.1f} GPU-hours waited in the queue, {hours['pending_while_idle']:,.1f} of them while other "
-        "quotas sat idle"
+        f"{hours['pending']:,.1f} GPU-hours waited in the queue, {hours['pending_while_idle']:,.1f} of them while "
+        "other quotas sat idle"
     )
     say()
     rows = [

@@ -104,6 +104,11 @@ CELLS = [
         "GPU-2,c,n9,2026-05-01T00:00:00Z,", "row 3, column node: 'c/n9' is not in the inventory (load inventory first)",
     ),
     (
+        "devices", "device,cluster,node,valid_from,valid_to", "GPU-1,c,n1,2026-05-01T00:00:00Z,",
+        "GPU-1,c,n1,2026-05-09T00:00:00Z,",
+        "row 3, column valid_from: 'GPU-1' overlaps bad.csv row 2: one device, two places at the same time",
+    ),
+    (
         "quotas", "pool,team,gpus,valid_from,valid_to", "train,ann,4,2026-05-01T00:00:00Z,",
         "train,ann,6,2026-05-09T00:00:00Z,", "row 3, column valid_from: 'ann' has another quota in this pool",
     ),
@@ -135,7 +140,7 @@ def test_a_bad_row_is_named_and_nothing_is_kept(
 def test_an_unknown_column_is_named_and_may_be_left_out(ws: Path, write: Callable[..., Path]) -> None:
     path = write("more.csv", HOLDINGS + ",colour", HELD.replace("ann", "bob") + ",red")
     line = refused(ws, "holdings", path)
-    assert line.startswith("more.csv: row 1, column colour: unknown column (known: start, end, gpus, ")
+    assert line.startswith("more.csv: row 1, column colour: unknown column; `--ignore-column` leaves it out")
     assert "`--ignore-column 'colour'` leaves it out" in line
     assert (
         said(gputally("-C", ws, "load", "holdings", path, "--ignore-column", "colour")) == "more.csv: 1 rows, loaded\n"

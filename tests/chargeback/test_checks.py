@@ -228,6 +228,8 @@ def test_check_period_sees_what_was_changed_after_publishing(new_lake: Callable[
         ("statement_line", "exact_amount = exact_amount + 1", "statement_line_equals_ledger"),
         ("posting", "amount = amount + 1", "charge_fully_posted"),
         ("bridge", "invoice_total = invoice_total + 1", "bridge_closes"),
+        ("statement_line", "cost_centre = 'CC-9'", "published_equals_rebuild"),
+        ("held_hour", "held_gpu_microseconds = held_gpu_microseconds + 1", "published_equals_rebuild"),
     ):
         saved = con.execute(f"SELECT * FROM lake.{table}").fetchall()
         lake.write(lambda writing, t=table, c=change: writing.execute(f"UPDATE lake.{t} SET {c}"))

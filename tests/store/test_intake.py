@@ -47,7 +47,7 @@ def test_all_problems_are_found_in_the_order_of_the_file_and_bounded(
 
 HEADERS = [
     ("id,colour2\n1,2\n", [(1, "colour2", "unknown column")]),
-    ("ID,note\n1,2\n", [(1, "ID", "unknown column"), (1, "id", "required column is missing")]),
+    ("ID,note\n1,2\n", [(1, "ID", "unknown column, did you mean id?"), (1, "id", "required column is missing")]),
     ("note\n1\n", [(1, "id", "required column is missing")]),
     ("id;note\n1;2\n", [(1, "id;note", "unknown column"), (1, "id", "required column is missing")]),
     ("id,note,note\n1,2,3\n", [(1, "note", "appears twice in the header")]),
