@@ -141,7 +141,6 @@ def test_an_unknown_column_is_named_and_may_be_left_out(ws: Path, write: Callabl
     path = write("more.csv", HOLDINGS + ",colour", HELD.replace("ann", "bob") + ",red")
     line = refused(ws, "holdings", path)
     assert line.startswith("more.csv: row 1, column colour: unknown column; `--ignore-column` leaves it out")
-    assert "`--ignore-column 'colour'` leaves it out" in line
     assert (
         said(gputally("-C", ws, "load", "holdings", path, "--ignore-column", "colour")) == "more.csv: 1 rows, loaded\n"
     )
