@@ -6,29 +6,26 @@ float, an id never loses its zeros and a bad cell is named by file, row and colu
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import mmap
-import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from fleet.errors import InputError, Problem, quoted
-from store.columns import Column, FileSpec, cell_checks
-from store.sqltext import identifier, literal
+from fleet.period import zone_named
+from store.columns import Column, FileSpec, Kind, cell_checks
+from store.landing import land_text
+from store.sqltext import identifier
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
+    import duckdb
+
 MAX_PROBLEMS_PER_COLUMN = 20
-MAX_LINE_BYTES = 8 * 1024 * 1024
-PARQUET_MAGIC = b"PAR1"
-TELLING = ("Expected Number", "Value with unterminated", "Invalid unicode", "Maximum line")
-"""How the line of DuckDB's CSV report starts that says what is wrong."""
+ZONE_COLUMN = "time_zone"
+"""A file may name the zone of its own times in a column of this name: one IANA zone, the same in every row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +50,16 @@ def stage(
 ) -> Staged:
     """Stage `path` as temporary table `staged`, replacing the previous one.
 
-    `zone` reads times that carry no zone; without it such a time is an error. `ignored` names columns to leave out.
+    `zone` reads times that carry no zone, unless the file names its own in a column `time_zone`; without either such a
+    time is an error. `ignored` names columns to leave out.
     Raises InputError with every problem found; row 1 is a CSV's header, so row numbers match an editor's.
     """
     digest = _sha256(path)
-    headers = [name for name in _land_text(con, path, spec) if name not in ignored]
+    headers = [name for name in land_text(con, path, spec) if name not in ignored]
     _check_headers(path.name, headers, spec)
     present = [column for column in spec.columns if column.name in headers]
+    if ZONE_COLUMN in headers:
+        zone = _stated_zone(con, path.name, zone)
     problems = _bad_cells(con, path.name, present, spec, zone)
     if problems:
         raise InputError(problems)
@@ -77,103 +77,19 @@ def _sha256(path: Path) -> str:
         raise InputError([Problem(path.name, "has a name or folder that is not UTF-8: rename it")]) from error
 
 
-def _land_text(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> list[str]:
-    """Create temporary table `landed`: every column as text, plus `source_row`; return the file's column names."""
-    if path.stat().st_size == 0:
-        raise InputError([Problem(path.name, "is empty")])
-    with path.open("rb") as stream:
-        is_parquet = stream.read(4) == PARQUET_MAGIC
+def _stated_zone(con: duckdb.DuckDBPyConnection, file: str, zone: str | None) -> str:
+    """The zone that the file names. InputError unless it is one, the same everywhere, and no other was asked for."""
+    found = con.execute(f"SELECT {ZONE_COLUMN}, min(source_row) FROM landed GROUP BY 1 ORDER BY 2 LIMIT 2").fetchall()
+    stated, row = found[-1]
     try:
-        headers = _land_parquet(con, path, spec) if is_parquet else _land_csv(con, path, spec)
-    except duckdb.Error as error:
-        raise InputError([_reader_problem(path.name, error, is_parquet=is_parquet)]) from error
-    if con.execute("SELECT count(*) FROM landed").fetchall() == [(0,)]:
-        raise InputError([Problem(path.name, "has a header but no rows")])
-    return headers
-
-
-def _only(path: Path) -> str:
-    """SQL literal of exactly this file: DuckDB takes `*`, `?` and `[` for patterns, and `~` for the home folder."""
-    return literal(re.sub(r"[*?[]", r"[\g<0>]", str(path.absolute())))
-
-
-def _land_parquet(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> list[str]:
-    # A folder named `BILLING_PERIOD=2026-05`, as clouds write them, must not become a column.
-    source = f"read_parquet({_only(path)}, hive_partitioning = false)"
-    described = con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    casts = [f"{_as_text(name, kind, spec)} AS {identifier(name)}" for name, kind, *_ in described]
-    con.execute(
-        "CREATE OR REPLACE TEMP TABLE landed AS "
-        f"SELECT row_number() OVER () AS source_row, {', '.join(casts)} FROM {source}"
-    )
-    return [str(name) for name, *_ in described]
-
-
-def _as_text(name: str, kind: str, spec: FileSpec) -> str:
-    column = identifier(name)
-    if kind == "VARCHAR":
-        nulls = ", ".join(literal(text) for text in spec.null_texts)
-        return f"CASE WHEN {column} NOT IN ({nulls}) THEN {column} END"
-    nested = kind.startswith(("MAP", "STRUCT")) or kind.endswith("[]")
-    return f"CAST(to_json({column}) AS VARCHAR)" if nested else f"CAST({column} AS VARCHAR)"
-
-
-def _land_csv(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> list[str]:
-    headers = _csv_headers(path)
-    names = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in headers)
-    nulls = ", ".join(literal(text) for text in spec.null_texts)
-    con.execute(
-        f"CREATE OR REPLACE TEMP TABLE landed AS SELECT row_number() OVER () + 1 AS source_row, * FROM read_csv("
-        f"{_only(path)}, columns = {{{names}}}, header = true, delim = ',', quote = '\"', escape = '\"', "
-        f"nullstr = [{nulls}], allow_quoted_nulls = true, auto_detect = false, strict_mode = true, encoding = 'utf-8', "
-        f"compression = 'none', hive_partitioning = false, max_line_size = {MAX_LINE_BYTES})"
-    )
-    _count_blank_lines(con, path)
-    return headers
-
-
-def _csv_headers(path: Path) -> list[str]:
-    # Bytes that are not UTF-8 become lone surrogates, so that only the header row itself is judged here.
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-        try:
-            headers = next(csv.reader(stream, strict=True), [])
-            "".join(headers).encode()
-        except (UnicodeEncodeError, csv.Error) as error:
-            raise InputError([Problem(path.name, "has no readable UTF-8 header row", row=1)]) from error
-    if "" in headers or not headers:
-        raise InputError([Problem(path.name, "has a column without a name (a comma too many?)", row=1)])
-    lowered = [name.lower() for name in headers]
-    doubled = sorted({name for name in headers if lowered.count(name.lower()) > 1})
-    if doubled:
-        raise InputError([Problem(path.name, "appears twice in the header", row=1, column=name) for name in doubled])
-    return headers
-
-
-def _count_blank_lines(con: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """DuckDB skips blank lines; editors count them. Number the rows again in the rare file that has some."""
-    with path.open("rb") as stream:
-        ends = re.compile(rb"\n\r?\n|\r\r")
-        if not ends.search(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)):
-            return
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = [row for row, cells in enumerate(csv.reader(stream), start=1) if cells]
-    con.execute("UPDATE landed SET source_row = $rows[source_row]", {"rows": rows})
-
-
-def _reader_problem(file: str, error: duckdb.Error, *, is_parquet: bool) -> Problem:
-    """Turn DuckDB's report of a broken file into one line that keeps the row."""
-    text = str(error)
-    if is_parquet:
-        return Problem(file, "is not a complete Parquet file (cut off or damaged)")
-    row = None
-    if "CSV Error on Line:" in text:
-        digits = text.split("CSV Error on Line:", 1)[1].split(maxsplit=1)[0]
-        row = int(digits) if digits.isdigit() else None
-    if "reached an invalid state" in text:
-        return Problem(file, "is not well-formed CSV: its line ends differ from row to row", row=row)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith(TELLING)), lines[0])
-    return Problem(file, f"is not well-formed CSV: {said}", row=row)
+        zone_named(stated or "")
+    except ValueError as error:
+        raise InputError([Problem(file, str(error), row, ZONE_COLUMN)]) from error
+    if len(found) > 1 or zone not in (None, stated):
+        other = found[0][0] if len(found) > 1 else f"--time-zone {zone}"
+        message = f"{quoted(stated)} is another zone than {quoted(str(other))}"
+        raise InputError([Problem(file, message, row, ZONE_COLUMN)])
+    return str(stated)
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
@@ -185,6 +101,8 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 def _check_headers(file: str, headers: Sequence[str], spec: FileSpec) -> None:
     known = {column.name for column in spec.columns} | set(spec.other_columns)
+    if any(column.kind is Kind.TIME for column in spec.columns) and not spec.zone:
+        known.add(ZONE_COLUMN)
     problems = [
         Problem(file, f"unknown column{_nearest(name, known)}; `--ignore-column` leaves it out", 1, name)
         for name in headers

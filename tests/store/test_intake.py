@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fleet.errors import InputError
+from store.columns import Column, FileSpec, Kind
 from store.intake import stage
 from tests.store.staging import EITHER, SPEC, only, problems, rows, staged
 
@@ -165,3 +166,39 @@ def test_row_of_a_choice_must_have_exactly_one(con: duckdb.DuckDBPyConnection, p
         (4, "exactly one of node, pool must be given, found 2"),
     ]
     assert only(problems(con, path, "n\n1\n", spec=EITHER)) == (1, None, "one of the columns node, pool is required")
+
+
+ZONED = "at,time_zone\n2026-05-01T02:00:00,{}\n2026-05-01T03:00:00,{}\n"
+
+
+@pytest.mark.parametrize(
+    ("zones", "asked", "outcome"),
+    [
+        (("Europe/Berlin", "Europe/Berlin"), None, ["2026-05-01T00:00:00", "2026-05-01T01:00:00"]),
+        (("Europe/Berlin", "Europe/Berlin"), "Europe/Berlin", ["2026-05-01T00:00:00", "2026-05-01T01:00:00"]),
+        (("Europe/Berlin", "Europe/Berlin"), "UTC", (2, "'Europe/Berlin' is another zone than '--time-zone UTC'")),
+        (("Europe/Berlin", "UTC"), None, (3, "'UTC' is another zone than 'Europe/Berlin'")),
+        (("Europe/Berlin", ""), None, (3, "time zone")),
+        (("Mars/Olympus", "Mars/Olympus"), None, (2, "Mars/Olympus")),
+    ],
+)
+def test_a_file_may_name_the_zone_of_its_times(
+    con: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    zones: tuple[str, str],
+    asked: str | None,
+    outcome: list[str] | tuple[int, str],
+) -> None:
+    spec = FileSpec("zoned", "zoned", (Column("at", "at", Kind.TIME, required=True),))
+    path = tmp_path / "zoned.csv"
+    path.write_text(ZONED.format(*zones), encoding="utf-8")
+    if isinstance(outcome, list):
+        stage(con, path, spec, zone=asked)
+        rows = con.execute("""SELECT strftime("at", '%Y-%m-%dT%H:%M:%S') FROM staged ORDER BY source_row""").fetchall()
+        assert [text for (text,) in rows] == outcome
+        return
+    with pytest.raises(InputError) as caught:
+        stage(con, path, spec, zone=asked)
+    (problem,) = caught.value.problems
+    assert (problem.row, problem.column) == (outcome[0], "time_zone")
+    assert outcome[1] in problem.message
