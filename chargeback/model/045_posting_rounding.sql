@@ -2,28 +2,15 @@
 --   InvoiceDetail: max(100, 0.5 * sqrt(lines)) minor units. It is the provider's rounding and lands on a team like the
 --   rest; anything larger is left out here, so that the bridge stays open and the build is refused.
 -- Grain: currency, issuer
--- Reads: charge_span, invoice, minor_unit
+-- Reads: issuer_total, minor_unit
 
-WITH billed AS (
+WITH residual AS (
     SELECT
-        issuer, currency, count(*) AS line_count, sum(billed_cost) AS billed_total,
-        count(*) FILTER (WHERE kind = 'tax') AS tax_line_count
-    FROM charge_span GROUP BY ALL
-),
-invoiced AS (
-    SELECT issuer, currency, sum(total_amount) AS invoice_total, sum(tax_amount) AS tax_total
-    FROM invoice
-    WHERE period = $period AND lower(coalesce(status, '')) <> 'voided'
-    GROUP BY ALL
-),
-residual AS (
-    SELECT
-        b.issuer, b.currency, to_pico(u.minor_unit) AS unit_pico, b.line_count,
-        i.invoice_total - b.billed_total
-            - CASE WHEN b.tax_line_count = 0 THEN coalesce(i.tax_total, 0) ELSE 0 END AS residual_amount
-    FROM billed AS b
-    JOIN invoiced AS i USING (issuer, currency)
+        t.issuer, t.currency, to_pico(u.minor_unit) AS unit_pico, t.charge_count,
+        t.invoice_total - t.billed_total - t.absent_from_export AS residual_amount
+    FROM issuer_total AS t
     JOIN minor_unit AS u USING (currency)
+    WHERE t.charge_count > 0
 )
 SELECT
     'rounding' AS step, currency, issuer, seconds_of($period_end) // 3600 - 1 AS hour_number,
@@ -33,4 +20,4 @@ FROM residual
 -- Squared in thousandths of a minor unit, so that any invoice's residual fits.
 WHERE residual_amount <> 0
   AND abs(to_pico(residual_amount)) * 1000 // unit_pico * (abs(to_pico(residual_amount)) * 1000 // unit_pico) * 4
-      <= greatest(40000000000, CAST(line_count AS HUGEINT) * 1000000)
+      <= greatest(40000000000, CAST(charge_count AS HUGEINT) * 1000000)

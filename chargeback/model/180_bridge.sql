@@ -2,29 +2,13 @@
 --   invoice total = statement lines + change in prepaid + lines absent from the export (tax) + rounding.
 --   The statement is rounded as a whole; an issuer's part of it is its exact cost rounded by largest remainder.
 -- Grain: issuer, currency
--- Reads: charge_span, invoice, minor_unit, posting_rounding, statement_line
+-- Reads: issuer_total, minor_unit, posting_rounding, statement_line
 
-WITH charged AS (
+WITH joined AS (
     SELECT
-        issuer, currency, count(*) AS charge_count, sum(billed_cost) AS billed_total, sum(effective_cost) AS effective_total,
-        count(*) FILTER (WHERE kind = 'tax') AS tax_line_count
-    FROM charge_span GROUP BY ALL
-),
-invoiced AS (
-    SELECT issuer, currency, sum(total_amount) AS invoice_total, sum(tax_amount) AS tax_total
-    FROM invoice
-    WHERE period = $period AND lower(coalesce(status, '')) <> 'voided'
-    GROUP BY ALL
-),
-joined AS (
-    SELECT
-        issuer, currency, i.invoice_total, coalesce(c.charge_count, 0) AS charge_count,
-        coalesce(c.billed_total, 0) AS billed_total,
-        coalesce(c.billed_total, 0) - coalesce(c.effective_total, 0) AS prepaid_change,
-        coalesce(c.effective_total, 0) + coalesce(from_pico(r.amount_pico), 0) AS statement_exact,
-        CASE WHEN coalesce(c.tax_line_count, 0) = 0 THEN coalesce(i.tax_total, 0) ELSE 0 END AS absent_from_export
-    FROM charged AS c
-    FULL JOIN invoiced AS i USING (issuer, currency)
+        t.*, t.billed_total - t.effective_total AS prepaid_change,
+        t.effective_total + coalesce(from_pico(r.amount_pico), 0) AS statement_exact
+    FROM issuer_total AS t
     LEFT JOIN posting_rounding AS r USING (issuer, currency)
 ),
 booked AS (
