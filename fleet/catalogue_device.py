@@ -18,7 +18,7 @@ DEVICE_METRICS: tuple[Metric, ...] = (
     Metric("gputally_device_state_info", "info", "", (*_DEVICE, "state"),
            "State of a device now: ok, degraded, lost, needs_reset or unobserved."),
     Metric("gputally_device_quality_info", "info", "", (*_DEVICE, "flag"),
-           "Doubt about the last sample: estimated, partial, stale, rejected or reset."),
+           "Doubt about the last sample: estimated, partial, profiling_stuck, rejected, reset or stale."),
     Metric("gputally_device_sample_interval_seconds", "gauge", "seconds", _DEVICE,
            "Time covered by the last sample."),
     Metric("gputally_device_last_sample_timestamp_seconds", "gauge", "seconds", _DEVICE,

@@ -10,13 +10,14 @@ from services.commands.demo import demo, portal
 from services.commands.inputs import doctor, init, load
 from services.commands.options import FOLDER
 from services.commands.period import build, check, explain, export, statement
+from services.commands.read import read
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @click.group(
-    commands=(init, load, build, check, statement, explain, export, portal, doctor, demo),
+    commands=(init, load, build, check, statement, explain, export, read, portal, doctor, demo),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

@@ -1,0 +1,151 @@
+"""What collectors yield about devices: one row per physical device or partition, its events, and what was refused.
+
+A field is None when its source does not offer it or said nothing that can be believed; never 0. Names end in their
+unit; ratios go from 0 to 1. Identity is the UUID; `slot` tells where a device sits and is never a key, except for a
+MIG instance, which its parent's UUID and its slot (the GPU instance id) name. Values that belong to a whole board,
+such as power and energy, stand in the row of the board only, so a plain sum over rows is right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["ok", "degraded", "lost", "needs_reset", "unobserved"]
+Kind = Literal["gpu", "mig", "partition", "core", "chip"]
+CodeSpace = Literal["xid", "sxid", "afid", "hlml", "neuron"]
+Flag = Literal["estimated", "partial", "profiling_stuck", "rejected", "reset", "stale"]
+"""Doubt about a row: derived from another value, not all of it was seen, the profiling unit hangs, a value could not
+be believed, a counter began again, the source repeats an old reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A hint at who held a device, as a page names it; None = not said. `replica` is a share of a shared device."""
+
+    namespace: str | None = None
+    pod: str | None = None
+    container: str | None = None
+    pod_uid: str | None = None
+    hpc_job: str | None = None
+    replica: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceEvent:
+    """Something that happened to a device. A metric page only hints at it; the kernel log is the record."""
+
+    ts_nanoseconds: int | None
+    uuid: str
+    code_space: CodeSpace
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """How many values or lines were refused for one reason."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSample:
+    """One device at one moment, or over one step.
+
+    `counters` says what the counters mean: their total as it stands (since driver load), or what was added since
+    the sample before; `interval_seconds` is the length of that step. The counters are the fields of COUNTERS.
+    """
+
+    kind: Kind
+    uuid: str | None
+    parent_uuid: str | None = None
+    slot: str | None = None
+    node: str | None = None
+    owner: tuple[Owner, ...] = ()
+    state: State = "ok"
+    counters: Literal["total", "delta"] = "total"
+    ts_nanoseconds: int | None = None
+    interval_seconds: float | None = None
+    driver_epoch: int | None = None
+    vendor: str | None = None
+    model: str | None = None
+    profile_hint: str | None = None
+    driver: str | None = None
+    pci_bus_id: str | None = None
+    busy_ratio: float | None = None
+    sm_ratio: float | None = None
+    occupancy_ratio: float | None = None
+    tensor_ratio: float | None = None
+    dram_ratio: float | None = None
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    memory_reserved_bytes: int | None = None
+    power_watts: float | None = None
+    power_instant_watts: float | None = None
+    power_limit_watts: float | None = None
+    energy_millijoules: int | None = None
+    sm_megahertz: int | None = None
+    memory_megahertz: int | None = None
+    performance_state: int | None = None
+    temperature_celsius: int | None = None
+    memory_temperature_celsius: int | None = None
+    temperature_margin_celsius: int | None = None
+    throttle_bits: int | None = None
+    throttle_power_nanoseconds: int | None = None
+    throttle_thermal_nanoseconds: int | None = None
+    ecc_corrected_volatile_errors: int | None = None
+    ecc_uncorrected_volatile_errors: int | None = None
+    ecc_corrected_aggregate_errors: int | None = None
+    ecc_uncorrected_aggregate_errors: int | None = None
+    remapped_corrected_rows: int | None = None
+    remapped_uncorrected_rows: int | None = None
+    remap_is_pending: bool | None = None
+    remap_has_failed: bool | None = None
+    retired_pages: int | None = None
+    pcie_tx_bytes: int | None = None
+    pcie_rx_bytes: int | None = None
+    nvlink_tx_bytes: int | None = None
+    nvlink_rx_bytes: int | None = None
+    pcie_replay_events: int | None = None
+    recovery_action: str | None = None
+    xid_codes: tuple[int, ...] | None = None
+    quality: tuple[Flag, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What makes the device itself over time: its UUID, or for a MIG instance its parent and slot."""
+        if self.kind == "mig":
+            return self.parent_uuid or "", self.slot
+        return self.uuid or "", None
+
+
+COUNTERS = (
+    "energy_millijoules",
+    "throttle_power_nanoseconds",
+    "throttle_thermal_nanoseconds",
+    "ecc_corrected_volatile_errors",
+    "ecc_uncorrected_volatile_errors",
+    "ecc_corrected_aggregate_errors",
+    "ecc_uncorrected_aggregate_errors",
+    "pcie_tx_bytes",
+    "pcie_rx_bytes",
+    "nvlink_tx_bytes",
+    "nvlink_rx_bytes",
+    "pcie_replay_events",
+)
+"""The fields that only grow, until a reset."""
+
+IDENTITY = ("kind", "uuid", "parent_uuid", "slot", "node", "vendor", "model", "profile_hint", "driver", "pci_bus_id")
+"""The fields that say which device it is; all else is a reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one visit to a source yielded."""
+
+    samples: tuple[DeviceSample, ...]
+    events: tuple[DeviceEvent, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    lists_holders_only: bool = False
+    """The source leaves out devices that nobody holds, so an absent one is unobserved, not lost."""

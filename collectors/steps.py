@@ -1,0 +1,141 @@
+"""Compare readings of the same devices over time: what counters added, what went missing, what happened.
+
+A step lies between two readings. A counter that fell began again: the step is marked, and what it shows by now was
+added since, so nothing is ever negative. A device that is no longer named stays in the fleet as lost, with its
+owner, until it is named again; then its counters bridge the gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from collectors.samples import COUNTERS, IDENTITY, DeviceEvent, DeviceSample, Flag, Reading, Rejected, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_Key = tuple[str, str | None]
+# The driver averages over its own second and the meter has its own tick, so a step may look a little too large.
+_POWER_TOLERANCE = 1.2
+
+
+class Steps:
+    """Remembers the devices of one source and turns its readings into steps."""
+
+    def __init__(self) -> None:
+        self._last: dict[_Key, DeviceSample] = {}
+        self._epochs: dict[_Key, int] = {}
+        self._has_begun = False
+        self._lists_holders_only = False
+
+    def advance(self, reading: Reading) -> Reading | None:
+        """Return the step from the reading before to this one; None for the first, which has nothing before it."""
+        present = {sample.key: sample for sample in reading.samples}
+        self._lists_holders_only = self._lists_holders_only or reading.lists_holders_only
+        if not self._has_begun:
+            self._has_begun = True
+            self._last = present
+            return None
+        refused: list[str] = []
+        samples = [self._step(sample, refused) for sample in reading.samples]
+        samples += self._missing(present, "unobserved" if self._lists_holders_only else "lost")
+        events = [event for sample in reading.samples for event in self._events(sample)]
+        for key, sample in present.items():
+            self._last[key] = _with_memory(sample, self._last.get(key))
+        counted = [*reading.rejected, *(Rejected(reason, refused.count(reason)) for reason in sorted(set(refused)))]
+        return replace(reading, samples=tuple(samples), events=tuple(events), rejected=tuple(counted))
+
+    def _step(self, now: DeviceSample, refused: list[str]) -> DeviceSample:
+        before = self._last.get(now.key)
+        flags: set[Flag] = set(now.quality)
+        seconds = _seconds(before, now)
+        deltas: dict[str, Any] = {}
+        for name in COUNTERS:
+            deltas[name] = _delta(getattr(before, name, None), getattr(now, name), flags)
+        if "reset" in flags:
+            self._epochs[now.key] = self._epochs.get(now.key, 0) + 1
+        if deltas["energy_millijoules"] == 0 and (now.power_watts or 0) > 0:
+            # Something draws power and its meter stands still: the source repeats what it said before.
+            deltas["energy_millijoules"] = None
+            flags.add("stale")
+        if _is_impossible(deltas["energy_millijoules"], seconds, now.power_limit_watts):
+            deltas["energy_millijoules"] = None
+            flags.add("rejected")
+            refused.append("implausible_energy")
+        return replace(
+            now,
+            counters="delta",
+            interval_seconds=seconds,
+            driver_epoch=self._epochs.get(now.key, 0),
+            quality=tuple(sorted(flags)),
+            **deltas,
+        )
+
+    def _missing(self, present: dict[_Key, DeviceSample], state: State) -> Iterator[DeviceSample]:
+        for key, before in list(self._last.items()):
+            if key in present:
+                continue
+            if before.kind == "mig" and (before.parent_uuid or "", None) in present:
+                # The board is there and was cut differently: the instance is no more.
+                del self._last[key]
+                continue
+            identity = {name: getattr(before, name) for name in IDENTITY}
+            yield DeviceSample(
+                **identity,
+                owner=before.owner,
+                state=state,
+                counters="delta",
+                driver_epoch=self._epochs.get(key, 0),
+                quality=("stale",) if before.owner else (),
+            )
+
+    def _events(self, now: DeviceSample) -> Iterator[DeviceEvent]:
+        """Yield the Xids that were not there before. The gauge is sticky: the same code again is no news."""
+        before = self._last.get(now.key)
+        if before is None or now.uuid is None:
+            return
+        for code in _new(now.xid_codes or (), before.xid_codes or ()):
+            yield DeviceEvent(now.ts_nanoseconds, now.uuid, "xid", code)
+
+
+def steps(readings: Iterable[Reading]) -> list[Reading]:
+    """Return the steps between readings given in time order: one less than there are readings."""
+    walk = Steps()
+    return [step for reading in readings if (step := walk.advance(reading))]
+
+
+def _delta(before: int | None, now: int | None, flags: set[Flag]) -> int | None:
+    if before is None or now is None:
+        return None
+    if now < before:
+        flags.add("reset")
+        return now
+    return now - before
+
+
+def _seconds(before: DeviceSample | None, now: DeviceSample) -> float | None:
+    if before is None or before.ts_nanoseconds is None or now.ts_nanoseconds is None:
+        return None
+    nanoseconds = now.ts_nanoseconds - before.ts_nanoseconds
+    return nanoseconds / 1_000_000_000 if nanoseconds > 0 else None
+
+
+def _is_impossible(millijoules: int | None, seconds: float | None, limit_watts: float | None) -> bool:
+    """Whether a board would have drawn more than it may; unknown is not impossible."""
+    if millijoules is None or seconds is None or limit_watts is None:
+        return False
+    return millijoules > seconds * limit_watts * 1000 * _POWER_TOLERANCE
+
+
+def _new(codes: tuple[int, ...], known: tuple[int, ...]) -> list[int]:
+    return [code for code in codes if code not in known]
+
+
+def _with_memory(now: DeviceSample, before: DeviceSample | None) -> DeviceSample:
+    """A reading with the last known counters and Xids where it has none: absent is neither zero nor resolved."""
+    if before is None:
+        return now
+    names = (*COUNTERS, "xid_codes")
+    gaps = {name: getattr(before, name) for name in names if getattr(now, name) is None}
+    return replace(now, **gaps)
