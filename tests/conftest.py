@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +14,11 @@ from hypothesis import HealthCheck, settings
 
 from chargeback.build import build_period
 from services.demo import PERIOD, prepare_demo
+from tests.nvml_shim.machine import Machine, build_library
 from tests.parts import PARTS, advice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from xdist.workermanage import WorkerController
 
@@ -100,6 +103,30 @@ def chromium_bin(pytestconfig: pytest.Config) -> Path:
 def postgres_bin(pytestconfig: pytest.Config) -> Path:
     """The folder with PostgreSQL's ``initdb``, ``postgres`` and ``pg_ctl``."""
     return require(pytestconfig, "postgres").resolve().parent
+
+
+@pytest.fixture(scope="session")
+def gcc_bin(pytestconfig: pytest.Config) -> Path:
+    """A C compiler."""
+    return require(pytestconfig, "gcc")
+
+
+@pytest.fixture(scope="session")
+def nvml_library(gcc_bin: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Build the stand-in for the NVIDIA driver's library; `nvml_library("GPM")` is a driver that lacks GPM."""
+    if sys.platform != "linux":
+        pytest.skip("NVML is looked for by a Linux soname")
+    return functools.cache(functools.partial(build_library, gcc_bin, tmp_path_factory))
+
+
+@pytest.fixture
+def machine(nvml_library: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """A machine with GPUs as its driver shows it, loaded into this process; it has one H100 at first."""
+    made = Machine(tmp_path / "scenario.txt", nvml_library)
+    monkeypatch.setenv("NVML_SHIM_SCENARIO", str(made.scenario))
+    made.load()
+    yield made
+    made.library.shim_reset()
 
 
 @pytest.fixture

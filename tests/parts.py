@@ -68,6 +68,7 @@ PARTS = {
         MAC_APPS,
     ),
     "postgres": Part(("postgres",), "postgresql", "postgresql", POSTGRES_FOLDERS),
+    "gcc": Part(("gcc",), "gcc libc6-dev", "gcc"),
 }
 
 
