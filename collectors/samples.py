@@ -13,7 +13,8 @@ from typing import Literal
 
 State = Literal["ok", "degraded", "lost", "needs_reset", "unobserved"]
 Kind = Literal["gpu", "mig", "partition", "core", "chip"]
-CodeSpace = Literal["xid", "sxid", "afid", "hlml", "neuron"]
+CodeSpace = Literal["xid", "sxid", "afid", "hlml", "neuron", "nvml"]
+Severity = Literal["info", "warn", "critical"]
 Flag = Literal["estimated", "partial", "profiling_stuck", "rejected", "reset", "stale"]
 """Doubt about a row: derived from another value, not all of it was seen, the profiling unit hangs, a value could not
 be believed, a counter began again, the source repeats an old reading."""
@@ -21,7 +22,7 @@ be believed, a counter began again, the source repeats an old reading."""
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A hint at who held a device, as a page names it; None = not said. `replica` is a share of a shared device."""
+    """Who holds a device, as far as a source says; None = not said. `replica` is a share of a shared device."""
 
     namespace: str | None = None
     pod: str | None = None
@@ -29,16 +30,55 @@ class Owner:
     pod_uid: str | None = None
     hpc_job: str | None = None
     replica: str | None = None
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A device id that a scheduler gave to an owner, as the scheduler spells it.
+
+    `resource` is the name under which it was asked for (`nvidia.com/gpu`, or `dra:gpu.nvidia.com`). What device the
+    id means is found out later, beside the devices of the node.
+    """
+
+    device_id: str
+    resource: str
+    owner: Owner
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProcess:
+    """A process on a device, by its number on the host. Instance ids are None outside MIG; unknown is None."""
+
+    pid: int
+    memory_bytes: int | None = None
+    sm_ratio: float | None = None
+    gpu_instance_id: int | None = None
+    compute_instance_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceEvent:
-    """Something that happened to a device. A metric page only hints at it; the kernel log is the record."""
+    """Something that happened to a device. A metric page only hints at it; the kernel log is the record.
+
+    `uuid` is None where only the address is known. `event_id` is made from what the source says, so that the same
+    line read twice is one event; a source that cannot tell leaves it empty.
+    """
 
     ts_nanoseconds: int | None
-    uuid: str
+    uuid: str | None
     code_space: CodeSpace
     code: int
+    source: str = "page"
+    severity: Severity = "warn"
+    fault_class: str | None = None
+    text: str | None = None
+    pci_bus_id: str | None = None
+    pid: int | None = None
+    gpu_instance_id: int | None = None
+    compute_instance_id: int | None = None
+    event_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +113,13 @@ class DeviceSample:
     profile_hint: str | None = None
     driver: str | None = None
     pci_bus_id: str | None = None
+    architecture: str | None = None
+    serial: str | None = None
+    minor_number: int | None = None
+    gpu_instance_id: int | None = None
+    compute_instance_id: int | None = None
+    compute_slices: int | None = None
+    processes: tuple[DeviceProcess, ...] | None = None
     busy_ratio: float | None = None
     sm_ratio: float | None = None
     occupancy_ratio: float | None = None
@@ -94,6 +141,9 @@ class DeviceSample:
     throttle_bits: int | None = None
     throttle_power_nanoseconds: int | None = None
     throttle_thermal_nanoseconds: int | None = None
+    throttle_software_thermal_nanoseconds: int | None = None
+    throttle_hardware_thermal_nanoseconds: int | None = None
+    throttle_power_brake_nanoseconds: int | None = None
     ecc_corrected_volatile_errors: int | None = None
     ecc_uncorrected_volatile_errors: int | None = None
     ecc_corrected_aggregate_errors: int | None = None
@@ -113,6 +163,13 @@ class DeviceSample:
     quality: tuple[Flag, ...] = ()
 
     @property
+    def device(self) -> str | None:
+        """The device's name in the lake and in metrics: its UUID, else its parent's with its slot; None without."""
+        if self.uuid:
+            return self.uuid
+        return f"{self.parent_uuid}/gi{self.slot}" if self.parent_uuid and self.slot else None
+
+    @property
     def key(self) -> tuple[str, str | None]:
         """What makes the device itself over time: its UUID, or for a MIG instance its parent and slot."""
         if self.kind == "mig":
@@ -124,6 +181,9 @@ COUNTERS = (
     "energy_millijoules",
     "throttle_power_nanoseconds",
     "throttle_thermal_nanoseconds",
+    "throttle_software_thermal_nanoseconds",
+    "throttle_hardware_thermal_nanoseconds",
+    "throttle_power_brake_nanoseconds",
     "ecc_corrected_volatile_errors",
     "ecc_uncorrected_volatile_errors",
     "ecc_corrected_aggregate_errors",
@@ -136,16 +196,25 @@ COUNTERS = (
 )
 """The fields that only grow, until a reset."""
 
-IDENTITY = ("kind", "uuid", "parent_uuid", "slot", "node", "vendor", "model", "profile_hint", "driver", "pci_bus_id")
+IDENTITY = (
+    "kind", "uuid", "parent_uuid", "slot", "node", "vendor", "model", "profile_hint", "driver", "pci_bus_id",
+    "architecture", "serial", "minor_number", "gpu_instance_id", "compute_instance_id", "compute_slices",
+)  # fmt: skip
 """The fields that say which device it is; all else is a reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one visit to a source yielded."""
+    """What one visit to a source yielded: devices, what happened, who claims what, and what was refused.
 
-    samples: tuple[DeviceSample, ...]
+    `claims` is None for a source that does not know who holds devices; empty means that nobody does. `allocatable`
+    are the device ids that the scheduler could hand out.
+    """
+
+    samples: tuple[DeviceSample, ...] = ()
     events: tuple[DeviceEvent, ...] = ()
     rejected: tuple[Rejected, ...] = ()
+    claims: tuple[Claim, ...] | None = None
+    allocatable: tuple[str, ...] | None = None
     lists_holders_only: bool = False
     """The source leaves out devices that nobody holds, so an absent one is unobserved, not lost."""

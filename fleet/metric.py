@@ -14,7 +14,7 @@ MetricKind = Literal["gauge", "counter", "histogram", "info"]
 
 UNITS = (
     "seconds", "bytes", "ratio", "joules", "watts", "celsius", "hertz", "amount",
-    "errors", "events", "gpus", "pages", "requests", "rows", "tokens",
+    "batches", "errors", "events", "gpus", "pages", "requests", "rows", "tokens",
 )  # fmt: skip
 """The units a name may end in; the second line is counted nouns."""
 
