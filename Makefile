@@ -1,6 +1,6 @@
 # Everything a person does here, in one place. `make` alone lists the verbs.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format golden lock wheel clean parts
+.PHONY: help setup demo test bench lint format golden lock wheel clean parts
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -9,6 +9,7 @@ SERVE ?= 1
 PARTS ?= 1
 ARGS  ?=
 JOBS  ?= auto
+SECONDS ?= 60
 
 help:  ## list these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +21,9 @@ demo: setup  ## load, build, check and export the bundled real month, then serve
 
 test: $(VENV)/.test $(VENV)/.project parts  ## run every check and test (ARGS="-k money"; JOBS=0 one process; PARTS=0 installs no programs)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+bench: $(VENV)/.test $(VENV)/.project $(VENV)/.bench  ## measure the agent beside its peer and print ratios (SECONDS=60)
+	$(BIN)/python -m bench $(SECONDS)
 
 lint: $(VENV)/.test $(VENV)/.project  ## ruff, mypy --strict and the import contracts, all of them even if one fails
 	@failed=0; \
@@ -64,6 +68,12 @@ $(VENV)/.runtime: requirements/runtime.lock | $(BIN)/python
 $(VENV)/.test: requirements/test.lock $(VENV)/.runtime
 	@echo "Installing the test tools: $$(grep -c '==' $<) locked packages in all"
 	@$(PIP) --require-hashes -r $<
+	@touch $@
+
+# What we compare ourselves with has a folder of its own: nothing of it can be imported by accident.
+$(VENV)/.bench: requirements/bench.lock | $(BIN)/python
+	@scripts/make-venv $(VENV)/bench
+	@$(VENV)/bench/bin/python -m pip --disable-pip-version-check install -qq --require-hashes -r $<
 	@touch $@
 
 $(VENV)/.project: pyproject.toml $(VENV)/.runtime

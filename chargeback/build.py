@@ -21,6 +21,7 @@ from fleet.money import minor_unit_digits
 from fleet.period import month
 from store.snapshots import show_current
 from store.sqlfile import SqlFile, materialise, package_files
+from store.telemetry_views import show_telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,7 @@ def build_period(lake: Lake, config: Config, period: str, *, progress: Callable[
 def prepare(con: Connection, config: Config, period: str) -> str:
     """Show the current inputs and settings as temporary tables; return the id of the build they lead to."""
     show_current(con, copied=SMALL_INPUTS)
+    show_telemetry(con)
     for statement in _macros():
         con.execute(statement)
     con.execute("CREATE OR REPLACE TEMP TABLE policy (kind VARCHAR, policy VARCHAR)")
@@ -89,7 +91,7 @@ def prepare(con: Connection, config: Config, period: str) -> str:
     _show_minor_units(con)
     _show_quota_sources(con, config.ledger.quota_source)
     parts = [period, metadata.version("gputally"), config_fingerprint(config), model_fingerprint(), _inputs(con)]
-    parts.append(_deciding_quota_file(con))
+    parts += [_deciding_quota_file(con), _telemetry(con, period)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -140,6 +142,22 @@ def _inputs(con: Connection) -> list[list[str]]:
 def _deciding_quota_file(con: Connection) -> list[str]:
     """Part of a build's identity: where the configuration names none, it hangs on the order of loading."""
     return [str(source) for (source,) in con.execute("SELECT source FROM quota_source WHERE decides").fetchall()]
+
+
+def _telemetry(con: Connection, period: str) -> list[str]:
+    """Part of a build's identity: which batches of agents have rows in the period, as count and hash of their names."""
+    span = month(period)
+    first_day, last_day = (int(moment.timestamp()) // 86400 for moment in (span.start, span.end))
+    row = con.execute(
+        """
+        SELECT count(*), bit_xor(md5_number_lower(concat_ws(
+            chr(31), cluster, node, boot_id, spool_id, first_sequence, last_sequence
+        )))
+        FROM lake.ingest_batch WHERE day BETWEEN ? AND ?
+        """,
+        [first_day - 1, last_day],
+    ).fetchone()
+    return [str(value) for value in row or ()]
 
 
 def _show_minor_units(con: Connection) -> None:

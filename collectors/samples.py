@@ -38,13 +38,15 @@ class Claim:
     """A device id that a scheduler gave to an owner, as the scheduler spells it.
 
     `resource` is the name under which it was asked for (`nvidia.com/gpu`, or `dra:gpu.nvidia.com`). What device the
-    id means is found out later, beside the devices of the node.
+    id means is found out later, beside the devices of the node. `resource_claim` is the object (`NAMESPACE/NAME`)
+    that the device was given to, where there is one: pods that name the same share what it was given.
     """
 
     device_id: str
     resource: str
     owner: Owner
     source: str
+    resource_claim: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,28 @@ class DeviceProcess:
     sm_ratio: float | None = None
     gpu_instance_id: int | None = None
     compute_instance_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Who holds how much of a device now: a `fleet.telemetry.HoldingRow` before it has times.
+
+    `device` is the device's name (`DeviceSample.device`): a board, or the instance that is held.
+    """
+
+    device: str
+    gpu_millionths: int
+    owner_kind: Literal["pod", "job", "process", "unknown"]
+    source: str
+    confidence: Literal["exact", "split", "assumed"]
+    namespace: str | None = None
+    workload: str | None = None
+    pod: str | None = None
+    pod_uid: str | None = None
+    container: str | None = None
+    job_id: str | None = None
+    user_name: str | None = None
+    conflict: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from collectors.samples import COUNTERS, IDENTITY, DeviceEvent, DeviceSample, Flag, Reading, Rejected, State
+from collectors.rows.roster import Roster
+from collectors.samples import COUNTERS, DeviceEvent, DeviceSample, Flag, Reading, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +27,7 @@ class Steps:
     def __init__(self) -> None:
         self._last: dict[_Key, DeviceSample] = {}
         self._epochs: dict[_Key, int] = {}
+        self._roster = Roster()
         self._has_begun = False
         self._lists_holders_only = False
 
@@ -33,14 +35,17 @@ class Steps:
         """Return the step from the reading before to this one; None for the first, which has nothing before it."""
         present = {sample.key: sample for sample in reading.samples}
         self._lists_holders_only = self._lists_holders_only or reading.lists_holders_only
+        whole = self._roster.complete(reading.samples, lists_holders_only=self._lists_holders_only)
         if not self._has_begun:
             self._has_begun = True
             self._last = present
             return None
         refused: list[str] = []
         samples = [self._step(sample, refused) for sample in reading.samples]
-        samples += self._missing(present, "unobserved" if self._lists_holders_only else "lost")
+        samples += [self._absent(sample) for sample in whole[len(reading.samples) :]]
         events = [event for sample in reading.samples for event in self._events(sample)]
+        # An instance that the board no longer has is forgotten with its counters.
+        self._last = {sample.key: self._last[sample.key] for sample in whole if sample.key in self._last}
         for key, sample in present.items():
             self._last[key] = _with_memory(sample, self._last.get(key))
         counted = [*reading.rejected, *(Rejected(reason, refused.count(reason)) for reason in sorted(set(refused)))]
@@ -72,23 +77,8 @@ class Steps:
             **deltas,
         )
 
-    def _missing(self, present: dict[_Key, DeviceSample], state: State) -> Iterator[DeviceSample]:
-        for key, before in list(self._last.items()):
-            if key in present:
-                continue
-            if before.kind == "mig" and (before.parent_uuid or "", None) in present:
-                # The board is there and was cut differently: the instance is no more.
-                del self._last[key]
-                continue
-            identity = {name: getattr(before, name) for name in IDENTITY}
-            yield DeviceSample(
-                **identity,
-                owner=before.owner,
-                state=state,
-                counters="delta",
-                driver_epoch=self._epochs.get(key, 0),
-                quality=("stale",) if before.owner else (),
-            )
+    def _absent(self, sample: DeviceSample) -> DeviceSample:
+        return replace(sample, counters="delta", driver_epoch=self._epochs.get(sample.key, 0))
 
     def _events(self, now: DeviceSample) -> Iterator[DeviceEvent]:
         """Yield the Xids that were not there before. The gauge is sticky: the same code again is no news."""

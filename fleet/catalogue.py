@@ -15,9 +15,12 @@ CATALOGUE: tuple[Metric, ...] = (*DEVICE_METRICS, *SERVING_METRICS, *COST_METRIC
 """Every metric, grouped by what it describes."""
 
 
+_BY_NAME = {metric.name: metric for metric in CATALOGUE}
+
+
 def by_name(name: str) -> Metric:
     """The metric of that name; KeyError if the catalogue has none."""
-    for metric in CATALOGUE:
-        if metric.name == name:
-            return metric
-    raise KeyError(f"no metric is named {quoted(name)}")
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        raise KeyError(f"no metric is named {quoted(name)}") from None

@@ -19,6 +19,8 @@ PIPELINE_METRICS: tuple[Metric, ...] = (
            "Device time in closed windows in which nothing was observed."),
     Metric("gputally_agent_device_conflict_events_total", "counter", "events", ("node",),
            "Times that two owners claimed the same exclusive device."),
+    Metric("gputally_agent_unattributed_claims", "gauge", "claims", ("node", "reason"),
+           "Device ids that the scheduler gave away and that name no device of this node."),
     Metric("gputally_collector_outcome_info", "info", "", (*_COLLECTOR, "outcome"),
            "How the last visit ended: ok, failed, overdue or absent (the source is not on this node)."),
     Metric("gputally_collector_visit_duration_seconds", "gauge", "seconds", _COLLECTOR,

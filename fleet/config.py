@@ -13,8 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from fleet.agent_config import AGENT_TEMPLATE, Agent
 from fleet.binding import KEYS, BindError, FieldError, bind
 from fleet.errors import ConfigError, quoted
+from fleet.hub_config import HUB_TEMPLATE, Hub
 from fleet.identity import bounded_name
 from fleet.money import minor_unit_digits
 from fleet.period import zone_named
@@ -111,6 +113,8 @@ class Config:
     ledger: Ledger = field(default_factory=Ledger)
     pools: Mapping[str, PoolPolicy] = field(default_factory=dict, metadata={KEYS: tuple(DEFAULT_POLICIES)})
     portal: Portal = field(default_factory=Portal)
+    hub: Hub = field(default_factory=Hub)
+    agent: Agent = field(default_factory=Agent)
 
     def __post_init__(self) -> None:
         """Fill in the default policies and make the mapping read-only."""
@@ -121,7 +125,7 @@ class Config:
 
     def __reduce__(self) -> tuple[type["Config"], tuple[Any, ...]]:
         """Pickle by parts, for worker processes; a read-only mapping does not pickle itself."""
-        return Config, (self.lake, self.ledger, dict(self.pools), self.portal)
+        return Config, (self.lake, self.ledger, dict(self.pools), self.portal, self.hub, self.agent)
 
     def policy(self, kind: str) -> Policy:
         """The policy of a kind of pool; ValueError for a kind that has none."""
@@ -182,6 +186,7 @@ host = "127.0.0.1"
 # Its port.
 port = 8501
 """
+TEMPLATE += HUB_TEMPLATE + AGENT_TEMPLATE
 """The file that a new workspace gets."""
 
 
@@ -202,12 +207,19 @@ def parse_config(text: str, file: str = CONFIG_FILE) -> Config:
 
 def load_config(workspace: Path) -> Config:
     """The configuration of a workspace folder; ConfigError if it has none or it is not valid."""
-    path = workspace / CONFIG_FILE
+    try:
+        return load_config_file(workspace / CONFIG_FILE)
+    except FileNotFoundError:
+        raise ConfigError(f"no {CONFIG_FILE} in {workspace}; run `gputally init {workspace}`") from None
+
+
+def load_config_file(path: Path) -> Config:
+    """The configuration in a file; FileNotFoundError without one, ConfigError if it is not valid."""
     try:
         # -sig: some editors put a byte order mark first, which TOML does not know.
         text = path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError):
-        raise ConfigError(f"no {CONFIG_FILE} in {workspace}; run `gputally init {workspace}`") from None
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFoundError(f"no file {path}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -14,7 +14,7 @@ MetricKind = Literal["gauge", "counter", "histogram", "info"]
 
 UNITS = (
     "seconds", "bytes", "ratio", "joules", "watts", "celsius", "hertz", "amount",
-    "batches", "errors", "events", "gpus", "pages", "requests", "rows", "tokens",
+    "batches", "claims", "errors", "events", "gpus", "pages", "requests", "rows", "tokens",
 )  # fmt: skip
 """The units a name may end in; the second line is counted nouns."""
 

@@ -18,6 +18,7 @@ import duckdb
 from filelock import FileLock, Timeout
 
 from fleet.errors import LakeBusyError, LakeError, NotBuiltError
+from store.durability import NewFiles
 from store.extensions import load_extensions
 from store.migrations import migrate
 from store.sqltext import literal
@@ -51,7 +52,7 @@ class Lake:
     def __init__(self, connection: duckdb.DuckDBPyConnection, data: Path, lock: FileLock) -> None:
         """Hold an attached connection; callers use `open`."""
         self.connection = connection
-        self._data = data
+        self._new_files = NewFiles(data)
         self._lock = lock
 
     @classmethod
@@ -117,11 +118,11 @@ class Lake:
             return _retried(lambda: self._transaction(change))
 
     def _transaction(self, change: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
-        started_ns = time.time_ns()
+        self._new_files.look()
         self.connection.execute("BEGIN")
         try:
             result = change(self.connection)
-            _sync_new_files(self._data, started_ns)
+            self._new_files.sync()
             self.connection.execute("COMMIT")
         except BaseException:
             _rollback(self.connection)
@@ -203,24 +204,3 @@ def _rollback(con: duckdb.DuckDBPyConnection) -> None:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
-
-
-def _sync_new_files(data: Path, since_ns: int) -> None:
-    """Flush Parquet files written since `since_ns`, and their folders, to disk."""
-    folders: set[str] = set()
-    for folder, _, names in os.walk(data):
-        for name in names:
-            path = os.path.join(folder, name)  # noqa: PTH118 - os.walk yields strings; this runs per file per commit
-            if os.stat(path).st_mtime_ns >= since_ns - 1_000_000_000:  # noqa: PTH116 - as above
-                _sync(path)
-                folders.add(folder)
-    for folder in folders:
-        _sync(folder)
-
-
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

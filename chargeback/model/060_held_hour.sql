@@ -2,13 +2,13 @@
 --   The team is the one the holding names, or that of the first matching rule of the team files (in file order) that is
 --   valid at the time; neither means an unmapped owner (team NULL), which stays visible as `unattributed`.
 -- Grain: snapshot_id, source_row, hour_number, is_placed
--- Reads: holding, node_hour, node, device, team_rule
+-- Reads: holder_interval, node_hour, node, device, team_rule
 
 WITH bounds AS (
     SELECT min(hour_number) * 3600 AS from_s, (max(hour_number) + 1) * 3600 AS to_s FROM node_hour
 ),
 owner AS (
-    SELECT DISTINCT namespace, workload, user_name FROM holding WHERE team IS NULL
+    SELECT DISTINCT namespace, workload, user_name FROM holder_interval WHERE team IS NULL
 ),
 owner_rule AS (
     SELECT
@@ -41,7 +41,7 @@ node_place AS (
 clipped AS (
     SELECT
         h.*, greatest(seconds_of(h.held_from), b.from_s) AS from_s, least(seconds_of(h.held_to), b.to_s) AS to_s
-    FROM holding AS h, bounds AS b
+    FROM holder_interval AS h, bounds AS b
 ),
 cut AS (
     SELECT *, unnest(range(from_s // 3600, (to_s - 1) // 3600 + 1)) AS hour_number FROM clipped WHERE from_s < to_s

@@ -1,7 +1,7 @@
 -- Purpose: each pool as a line of segments in which capacity, held and waiting GPUs are constant, to the second.
 --   Built by sweeping over every change; hours are marked, so that a segment lies in one hour. In millionths of a GPU.
 -- Grain: pool, from_s
--- Reads: node, holding, device, demand
+-- Reads: node, holder_interval, device, demand
 
 WITH device_place AS (
     SELECT device, cluster, node, valid_from, coalesce(valid_to, 'infinity'::TIMESTAMPTZ) AS valid_to FROM device
@@ -19,7 +19,7 @@ seated AS (
         h.gpus, h.pool, coalesce(h.cluster, d.cluster, c.cluster) AS cluster, coalesce(h.node, d.node) AS node,
         greatest(h.held_from, coalesce(d.valid_from, h.held_from)) AS held_from,
         least(h.held_to, coalesce(d.valid_to, h.held_to)) AS held_to
-    FROM holding AS h
+    FROM holder_interval AS h
     LEFT JOIN device_place AS d ON d.device = h.device AND d.valid_from < h.held_to AND d.valid_to > h.held_from
     LEFT JOIN only_cluster AS c ON c.node = coalesce(h.node, d.node)
 ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from services.commands.demo import demo, portal
+from services.commands.hub import hub, maintain
 from services.commands.inputs import doctor, init, load
 from services.commands.options import FOLDER
 from services.commands.period import build, check, explain, export, statement
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    commands=(init, load, build, check, statement, explain, export, read, portal, doctor, demo),
+    commands=(init, load, build, check, statement, explain, export, read, portal, hub, maintain, doctor, demo),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

@@ -1,15 +1,18 @@
-"""The command `read`: the canonical rows that a page yields, by the code that the agent runs."""
+"""The command `read`: the canonical rows that a source yields, by the code that the agent runs."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from collectors.kernel_log.collector import KernelLog
+from collectors.nvml.collector import Nvml
 from collectors.pages import read_token
 from collectors.registry import PAGE_COLLECTORS
 from collectors.steps import steps
@@ -20,10 +23,14 @@ if TYPE_CHECKING:
 
     from collectors.samples import Reading
 
+NVML: Final = "nvml"
+KERNEL_LOG: Final = "kernel-log"
+VISIT_SECONDS: Final = 1.0
+
 
 @click.command()
-@click.argument("kind", type=click.Choice(list(PAGE_COLLECTORS)), metavar="KIND")
-@click.argument("pages", nargs=-1, required=True, metavar="PAGE...")
+@click.argument("kind", type=click.Choice([*PAGE_COLLECTORS, NVML, KERNEL_LOG]), metavar="KIND")
+@click.argument("pages", nargs=-1, metavar="[PAGE...]")
 @click.option(
     "--token-file",
     metavar="FILE",
@@ -32,13 +39,43 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="File with a bearer token for pages that ask for one.",
 )
-def read(kind: str, pages: tuple[str, ...], token_file: Path | None) -> None:
-    """Print the rows that metric pages yield, as JSON lines.
+@click.option(
+    "--visits",
+    metavar="N",
+    type=click.IntRange(1, 86_400),
+    default=1,
+    show_default=True,
+    help="With nvml: how often to look, once a second.",
+)
+def read(kind: str, pages: tuple[str, ...], token_file: Path | None, visits: int) -> None:
+    """Print the rows that metric pages, a driver or a log yield, as JSON lines.
 
-    KIND is the page's exporter: dcgm. PAGE is a file or an http(s) address. One page shows counters as they stand.
-    Several, in time order, show the steps between them: what each counter added, which device was lost, which
+    KIND dcgm: each PAGE is a page of dcgm-exporter, a file or an http(s) address. One page shows counters as they
+    stand. Several, in time order, show the steps between them: what each counter added, which device was lost, which
     Xid is new. A null is a value that the page does not have; what was refused is counted on standard error.
+
+    KIND nvml: the devices of this machine, as its NVIDIA driver shows them. No PAGE is given.
+
+    KIND kernel-log: each PAGE is a log of the kernel (a text file, or /dev/kmsg); one line for each fault in it.
     """
+    refused: Counter[str] = Counter()
+    if kind == NVML:
+        if pages:
+            raise click.UsageError("nvml asks the driver of this machine and takes no PAGE.")
+        _read_nvml(visits, refused)
+    elif not pages:
+        raise click.MissingParameter(param_hint="'PAGE...'", param_type="argument")
+    elif kind == KERNEL_LOG:
+        for page in pages:
+            _read_log(Path(page), refused)
+    else:
+        _read_pages(kind, pages, token_file, refused)
+    if refused:
+        told = ", ".join(f"{reason} {count}" for reason, count in sorted(refused.items()))
+        complain(f"gputally: refused {refused.total()} value{'' if refused.total() == 1 else 's'}: {told}")
+
+
+def _read_pages(kind: str, pages: tuple[str, ...], token_file: Path | None, refused: Counter[str]) -> None:
     token = read_token(token_file) if token_file else None
     collector = PAGE_COLLECTORS[kind]
     readings = [collector(page, token=token).collect() for page in pages]
@@ -46,8 +83,38 @@ def read(kind: str, pages: tuple[str, ...], token_file: Path | None) -> None:
     for reading in shown:
         for row in _rows(reading):
             say(row)
-    if refused := _refused(readings if len(readings) == 1 else [readings[0], *shown]):
-        complain(f"gputally: refused {refused}")
+    for reading in readings if len(readings) == 1 else [readings[0], *shown]:
+        _count(refused, reading)
+
+
+def _read_nvml(visits: int, refused: Counter[str]) -> None:
+    """Look once more than asked: activity is what happened between two looks."""
+    nvml = Nvml()
+    try:
+        nvml.collect()
+        for _ in range(visits):
+            time.sleep(VISIT_SECONDS)
+            reading = nvml.collect()
+            for row in _rows(reading):
+                say(row)
+            _count(refused, reading)
+    finally:
+        nvml.close()
+
+
+def _read_log(path: Path, refused: Counter[str]) -> None:
+    """Print the faults in a log from its beginning; the times of the kernel's own ring are those of this boot."""
+    log = KernelLog(path, since_boot=True, is_live=path.is_char_device())
+    try:
+        is_first = True
+        while is_first or log.is_behind:
+            is_first = False
+            reading = log.collect()
+            for event in reading.events:
+                say(json.dumps(asdict(event), allow_nan=False))
+            _count(refused, reading)
+    finally:
+        log.close()
 
 
 def _rows(reading: Reading) -> Iterator[str]:
@@ -68,12 +135,6 @@ def _without_none(fields: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _refused(readings: list[Reading]) -> str:
-    counts: Counter[str] = Counter()
-    for reading in readings:
-        for rejected in reading.rejected:
-            counts[rejected.reason] += rejected.count
-    if not counts:
-        return ""
-    told = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
-    return f"{counts.total()} value{'' if counts.total() == 1 else 's'}: {told}"
+def _count(refused: Counter[str], reading: Reading) -> None:
+    for rejected in reading.rejected:
+        refused[rejected.reason] += rejected.count

@@ -99,7 +99,10 @@ def memory_ledger() -> Connection:
     """A DuckDB in memory that holds the empty input tables where a lake would have them."""
     con = memory()
     con.execute("ATTACH ':memory:' AS lake")
-    con.execute((resources.files("store") / "schema" / "001_input.sql").read_text("utf-8"))
+    schema = resources.files("store") / "schema"
+    con.execute((schema / "001_input.sql").read_text("utf-8"))
+    telemetry = (schema / "003_telemetry.sql").read_text("utf-8")
+    con.execute("\n".join(line for line in telemetry.splitlines() if not line.startswith(("ALTER", "CALL"))))
     return con
 
 

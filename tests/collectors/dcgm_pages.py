@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from collectors.dcgm import Dcgm
+from collectors.dcgm.collector import Dcgm
 from collectors.steps import steps
 
 if TYPE_CHECKING:

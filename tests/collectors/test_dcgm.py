@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.dcgm import Dcgm
-from collectors.dcgm_fields import FIELDS
+from collectors.dcgm.collector import Dcgm
+from collectors.dcgm.fields import FIELDS
 from collectors.exposition import PageError
 from collectors.samples import COUNTERS, Owner
 from tests.collectors.dcgm_pages import FIXTURES, UUID, counts, only, page, recorded

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from collectors.dcgm_fields import FIELDS, XID_IN_WINDOW, blank_reason, field_named, is_dcgm
+from collectors.dcgm.fields import FIELDS, XID_IN_WINDOW, blank_reason, field_named, is_dcgm
 from collectors.samples import COUNTERS, DeviceSample
 
 if TYPE_CHECKING:
-    from collectors.dcgm_fields import Field
+    from collectors.dcgm.fields import Field
 
 BY_TARGET = {field.to: field for field in FIELDS}
 

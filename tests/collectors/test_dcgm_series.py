@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collectors.dcgm_series import origin_of
+from collectors.dcgm.series import origin_of
 from collectors.exposition import Series
 from collectors.samples import Owner
 

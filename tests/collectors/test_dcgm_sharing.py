@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from collectors.dcgm import Dcgm
+from collectors.dcgm.collector import Dcgm
 from collectors.samples import Owner
 from tests.collectors.dcgm_pages import FIXTURES, UUID, counts, only, page, recorded
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from collectors.nvml_port import NvmlPort
-from collectors.nvml_values import (
+from collectors.nvml.port import NvmlPort
+from collectors.nvml.values import (
     DeviceLostError,
     DeviceNeedsResetError,
     DriverAbsentError,
@@ -25,7 +25,7 @@ from tests.nvml_shim.machine import GIB, h100, uuid
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from collectors.nvml_port import NvmlDevice
+    from collectors.nvml.port import NvmlDevice
     from tests.nvml_shim.machine import Machine
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from collectors.nvml_port import NvmlPort
-from collectors.nvml_values import DeviceLostError, Memory, MigAttributes, MigMode, Reading, Reason
+from collectors.nvml.port import NvmlPort
+from collectors.nvml.values import DeviceLostError, Memory, MigAttributes, MigMode, Reading, Reason
 from tests.nvml_shim.machine import GIB, uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from collectors.nvml_port import NvmlDevice
+    from collectors.nvml.port import NvmlDevice
     from tests.nvml_shim.machine import Machine
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 READ = """
 import json
-from collectors.nvml_port import NvmlPort
+from collectors.nvml.port import NvmlPort
 from dataclasses import asdict
 with NvmlPort.open() as port:
     device = port.devices()[0]
@@ -68,7 +68,7 @@ def test_an_old_driver_answers_by_its_older_calls(machine: Machine) -> None:
 
 UNSIGNED = """
 import json
-from collectors.nvml_port import NvmlPort
+from collectors.nvml.port import NvmlPort
 with NvmlPort.open() as port:
     reading = port.devices()[0].temperature_celsius()
     print(json.dumps([reading.value, reading.reason]))
@@ -85,7 +85,7 @@ def test_the_unsigned_temperature(machine: Machine, celsius: int, expected: list
 
 PROCESSES = """
 import json
-from collectors.nvml_port import NvmlPort
+from collectors.nvml.port import NvmlPort
 with NvmlPort.open() as port:
     found = port.devices()[0].processes(pid_exists={4242}.__contains__).known
     print(json.dumps([[row.pid for row in found.rows], found.rejected_rows]))
@@ -102,7 +102,7 @@ def test_a_machine_without_binding_or_driver_imports_the_port(tmp_path: object, 
     code = f"""
 import sys
 if {blocked!r}: sys.modules[{blocked!r}] = None
-from collectors.nvml_port import NvmlPort
+from collectors.nvml.port import NvmlPort
 from fleet.errors import GputallyError
 assert "pynvml" not in sys.modules or {blocked!r}
 try:

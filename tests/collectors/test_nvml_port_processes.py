@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from collectors.nvml_port import NvmlPort
-from collectors.nvml_processes import host_has_pid
-from collectors.nvml_values import DeviceLostError, Process, Processes, ProcessSample, ProcessSamples, Reading, Reason
+from collectors.nvml.port import NvmlPort
+from collectors.nvml.processes import host_has_pid
+from collectors.nvml.values import DeviceLostError, Process, Processes, ProcessSample, ProcessSamples, Reading, Reason
 from tests.nvml_shim.machine import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from collectors.nvml_port import NvmlDevice
+    from collectors.nvml.port import NvmlDevice
     from tests.nvml_shim.machine import Machine
 
 KNOWN = {4242, 4243, 4244}

@@ -9,10 +9,10 @@ import re
 import pynvml
 import pytest
 
-from collectors import nvml_calls
+from collectors.nvml import calls
 from tests.nvml_shim.machine import ROOT
 
-SOURCES = sorted((ROOT / "collectors").glob("nvml_*.py"))
+SOURCES = sorted((ROOT / "collectors" / "nvml").glob("*.py"))
 NAME = re.compile(r"nvml[A-Z]\w*")
 READS = re.compile(
     r"nvml(Init|Shutdown|(Device|System)Get\w+|DeviceRegisterEvents|EventSet(Create|Free|Wait_v2)"
@@ -36,13 +36,13 @@ def names_in(text: str) -> set[str]:
 def test_every_call_in_the_source_is_allowed() -> None:
     used = {name for path in SOURCES for name in names_in(path.read_text(encoding="utf-8"))}
     used.discard("nvmlReturn")  # a member of two structs
-    bases = {name.removesuffix("_v2").removesuffix("_v3") for name in nvml_calls.READ_ONLY_CALLS}
+    bases = {name.removesuffix("_v2").removesuffix("_v3") for name in calls.READ_ONLY_CALLS}
     assert used
-    assert {name for name in used if name not in nvml_calls.READ_ONLY_CALLS and name not in bases} == set()
+    assert {name for name in used if name not in calls.READ_ONLY_CALLS and name not in bases} == set()
 
 
 def test_every_allowed_call_only_reads() -> None:
-    assert [name for name in nvml_calls.READ_ONLY_CALLS if not READS.fullmatch(name) or WRITES.search(name)] == []
+    assert [name for name in calls.READ_ONLY_CALLS if not READS.fullmatch(name) or WRITES.search(name)] == []
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_call_that_writes_is_seen_and_refused(name: str) -> None:
     assert names_in(f"read(uuid, {name!r}, handle)") == {name}
     assert not READS.fullmatch(name) or WRITES.search(name)
     with pytest.raises(ValueError, match="only read"):
-        nvml_calls.Calls(pynvml).read(None, name)
+        calls.Calls(pynvml).read(None, name)
 
 
 def test_the_binding_is_reached_by_name_in_one_place() -> None:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from collectors.nvml_fields import Field
-from collectors.nvml_port import NvmlPort
-from collectors.nvml_values import DeviceLostError, Reading, Reason, legacy_mig_id
+from collectors.nvml.fields import Field
+from collectors.nvml.port import NvmlPort
+from collectors.nvml.values import DeviceLostError, Reading, Reason, legacy_mig_id
 from tests.nvml_shim.machine import GIB, uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from collectors.nvml_port import NvmlDevice
+    from collectors.nvml.port import NvmlDevice
     from tests.nvml_shim.machine import Machine
 
 

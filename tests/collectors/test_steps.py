@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.dcgm import Dcgm
+from collectors.dcgm.collector import Dcgm
 from collectors.samples import COUNTERS, DeviceSample, Reading
 from collectors.steps import steps
 from tests.collectors.dcgm_pages import UUID, counts, only, page, recorded, step
@@ -84,6 +84,13 @@ def test_a_mig_instance_is_gone_when_its_board_was_cut_anew() -> None:
         ("mig", "2", "ok"),
         ("mig", "9", "ok"),
     ]
+
+
+def test_an_instance_cut_anew_in_the_same_slot_has_no_delta() -> None:
+    board = DeviceSample("gpu", "GPU-a")
+    old, new = (DeviceSample("mig", None, parent_uuid="GPU-a", slot="1", pcie_tx_bytes=b) for b in (100, 300))
+    walked = steps([Reading((board, old)), Reading((board,)), Reading((board, new))])
+    assert [sample.pcie_tx_bytes for sample in walked[-1].samples] == [None, None]
 
 
 def test_a_lost_board_takes_its_mig_instances_along() -> None:

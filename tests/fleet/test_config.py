@@ -23,6 +23,7 @@ from fleet.config import (
     parse_config,
 )
 from fleet.errors import ConfigError
+from fleet.hub_config import Hub
 from fleet.identity import POLICIES, POOL_KINDS
 
 
@@ -34,7 +35,7 @@ def test_the_template_is_the_default():
 def test_the_template_shows_and_explains_every_key():
     table = tomllib.loads(TEMPLATE)
     assert table.keys() == {f.name for f in fields(Config)}
-    for name, cls in (("lake", Lake), ("ledger", Ledger), ("portal", Portal)):
+    for name, cls in (("lake", Lake), ("ledger", Ledger), ("portal", Portal), ("hub", Hub)):
         assert table[name].keys() == {f.name for f in fields(cls)}
     assert table["pools"].keys() == DEFAULT_POLICIES.keys()
     lines = TEMPLATE.splitlines()
@@ -78,6 +79,14 @@ def test_policies_have_defaults_and_can_be_set():
         ("[portal]\nport = '1'", "portal.port must be a whole number, not a string"),
         ("[portal]\nport = 0", "portal.port: must be from 1 to 65535, not 0"),
         ("[portal]\nport = 2026-10-01", "portal.port must be a whole number, not a date or time"),
+        ("[hub]\nlisten = '9470'", "hub.listen: must be host:port, not '9470'"),
+        ("[hub]\nlisten = '::1:9470'", "hub.listen: must be [address]:port for IPv6, not '::1:9470'"),
+        ("[hub]\nmetrics_listen = 'x:99999'", "hub.metrics_listen: must be host:port, not 'x:99999'"),
+        ("[hub]\ngroup_rows = 0", "hub.group_rows: must be from 1 to 1000000000, not 0"),
+        ("[hub]\ntls_key = 'k'", "hub.tls_key: tls_certificate and tls_key are given together"),
+        ("[hub]\nclient_ca = 'c'", "hub.tls_certificate: client_ca and metrics_tls need a certificate"),
+        ("[hub]\nqueue_rows = 10", "hub.queue_rows: the queue must hold at least one batch"),
+        ("[hub]\nbatch_mebibytes = 1000", "hub.queue_rows: the queue must hold at least one batch"),
         ("[lake]\ncatalog = ' '", "lake.catalog: must not be empty"),
         ("[ledger]\ncurrency = \n", "(at line 2"),
         ("lake = 1", "lake must be a table, not a whole number"),

@@ -84,12 +84,17 @@ class Machine:
         self.scenario = scenario
         self._built = library
         self._facts: dict[str, object] = {}
+        self.library: Any = None
         self.describe({"*.count": 1, "*.driver": "550.127.08", **h100(0)})
 
     def load(self) -> None:
         """Load the library before the binding looks for it: the same soname satisfies the search."""
         self.library = ctypes.CDLL(str(self._built()))
         self.library.shim_reset()
+
+    def library_file(self, *lacking: str) -> Path:
+        """Where the library lies, for another process."""
+        return self._built(*lacking)
 
     def describe(self, facts: Mapping[str, object]) -> None:
         """Replace the whole scenario, as one step."""
@@ -98,6 +103,8 @@ class Machine:
         text = "".join(f"{key} {value}\n" for key, value in self._facts.items())
         new.write_bytes(text.encode(errors="surrogateescape"))
         new.replace(self.scenario)
+        if self.library:
+            self.library.shim_changed()
 
     def change(self, facts: Mapping[str, object]) -> None:
         """Change some facts while the machine runs; None takes one away."""

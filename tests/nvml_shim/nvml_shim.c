@@ -10,8 +10,12 @@
  *   0.energy_mj !15             the call returns this nvmlReturn_t instead of a value
  *   0.ALL !15                   every call on device 0 does
  *   0.power_mw.sleep_ms 400     the call hangs that long first
+ *   0.ALL.sleep_ms 400          every call on device 0 does
  *
- * A key that is absent is NOT_SUPPORTED. The file is read anew in each call, so a test may change
+ * Calls that are about no device hang by *.init.sleep_ms, *.shutdown.sleep_ms, *.wait.sleep_ms,
+ * *.event_set.sleep_ms, *.gpm_alloc.sleep_ms, *.gpm_metrics.sleep_ms.
+ *
+ * A key that is absent is NOT_SUPPORTED. The file is looked at in each call, so a test may change
  * the machine while it is being watched. Drivers that lack a symbol are made at compile time:
  * -DNO_MEMORY_V2, -DNO_EVENT_REASONS, -DNO_TEMPERATURE_V, -DNO_PROCESSES_V3, -DNO_GPM; and one to come
  * that has dropped -DNO_PROCESSES_V2.
@@ -21,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,49 +54,114 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- counts for the tests: how often a key was asked for, what is still allocated ---- */
 
-static struct { char key[160]; u32 count; } asked[1024];
+#define ASKED 16384
+static struct { char key[160]; u32 count; } asked[ASKED];
 static int samples_alive = 0, event_sets_alive = 0;
 static u32 races = 0;
+static int sets_made = 0;
 static u64 registered = 0; /* the events that were asked for last */
+
+static u32 hash(const char *text) {
+    u32 h = 2166136261u;
+    while (*text) h = (h ^ (unsigned char)*text++) * 16777619u;
+    return h;
+}
+
+/* Where a key is counted, or the empty place where it would be. */
+static u32 place_of(const char *key) {
+    u32 i = hash(key) % ASKED;
+    while (asked[i].key[0] && strcmp(asked[i].key, key)) i = (i + 1) % ASKED;
+    return i;
+}
 
 static void count_key(const char *key) {
     pthread_mutex_lock(&mutex);
-    for (int i = 0; i < 1024; i++) {
-        if (!asked[i].key[0]) snprintf(asked[i].key, sizeof asked[i].key, "%s", key);
-        if (!strcmp(asked[i].key, key)) { asked[i].count++; break; }
-    }
+    u32 i = place_of(key);
+    if (!asked[i].key[0]) snprintf(asked[i].key, sizeof asked[i].key, "%s", key);
+    asked[i].count++;
     pthread_mutex_unlock(&mutex);
 }
 
 u32 shim_calls(const char *key) {
-    for (int i = 0; i < 1024 && asked[i].key[0]; i++)
-        if (!strcmp(asked[i].key, key)) return asked[i].count;
-    return 0;
+    return asked[place_of(key)].count;
 }
 void shim_reset(void) {
     memset(asked, 0, sizeof asked);
     init_count = samples_alive = event_sets_alive = 0;
-    races = 0;
+    races = 0, sets_made = 0;
 }
 u64 shim_registered(void) { return registered; }
 int shim_samples_alive(void) { return samples_alive; }
 int shim_event_sets_alive(void) { return event_sets_alive; }
 
-/* ---- the scenario ---- */
+/* ---- the scenario: parsed again only when the file was replaced ---- */
+
+static struct { char *text, **keys, **values; u32 size; char path[TEXT]; struct stat was; int is_old, is_frozen; } scenario;
+
+void shim_changed(void) { scenario.is_old = 1; } /* a file may be replaced faster than its times tell */
+void shim_freeze(int on) { scenario.is_frozen = on; } /* do not even look: for measurements */
+
+static void store(char *key, char *value) {
+    u32 i = hash(key) % scenario.size;
+    while (scenario.keys[i] && strcmp(scenario.keys[i], key)) i = (i + 1) % scenario.size;
+    scenario.keys[i] = key, scenario.values[i] = value; /* the last of two counts */
+}
+
+static int parse(const char *path) {
+    FILE *file = fopen(path, "r");
+    u32 lines = 1;
+    if (!file) return 0;
+    free(scenario.text), free(scenario.keys), free(scenario.values);
+    scenario.text = calloc(1, (size_t)scenario.was.st_size + 1);
+    size_t got = fread(scenario.text, 1, (size_t)scenario.was.st_size, file);
+    fclose(file);
+    for (size_t i = 0; i < got; i++) lines += scenario.text[i] == '\n';
+    scenario.size = 2 * lines;
+    scenario.keys = calloc(scenario.size, sizeof(char *));
+    scenario.values = calloc(scenario.size, sizeof(char *));
+    char *rest = scenario.text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        char *value = strchr(line, ' ');
+        if (line[0] == '#' || !value || strlen(line) >= TEXT) continue;
+        *value++ = 0;
+        store(line, value);
+    }
+    snprintf(scenario.path, sizeof scenario.path, "%s", path);
+    scenario.is_old = 0;
+    return 1;
+}
+
+static int is_current(const char *path, const struct stat *now) {
+    const struct stat *was = &scenario.was;
+    return !scenario.is_old && !strcmp(scenario.path, path) && now->st_ino == was->st_ino
+        && now->st_size == was->st_size && now->st_mtim.tv_nsec == was->st_mtim.tv_nsec
+        && now->st_mtim.tv_sec == was->st_mtim.tv_sec;
+}
 
 static int lookup(const char *wanted, char *out) {
     const char *path = getenv("NVML_SHIM_SCENARIO");
-    FILE *file = path ? fopen(path, "r") : NULL;
-    char line[TEXT + 160], key[128], value[TEXT];
+    struct stat now;
     int found = 0;
-    if (!file) return 0;
-    while (fgets(line, sizeof line, file))
-        if (line[0] != '#' && sscanf(line, "%127s %4095[^\n]", key, value) == 2 && !strcmp(key, wanted)) {
-            strcpy(out, value);
-            found = 1;
-        }
-    fclose(file);
+    int is_looked_at = !scenario.is_frozen || scenario.is_old;
+    if (!path || (is_looked_at && stat(path, &now))) return 0;
+    pthread_mutex_lock(&mutex);
+    if (is_looked_at && !is_current(path, &now)) {
+        scenario.was = now;
+        if (!parse(path)) scenario.size = 0;
+    }
+    if (scenario.size) {
+        u32 i = hash(wanted) % scenario.size;
+        while (scenario.keys[i] && strcmp(scenario.keys[i], wanted)) i = (i + 1) % scenario.size;
+        if (scenario.keys[i]) strcpy(out, scenario.values[i]), found = 1;
+    }
+    pthread_mutex_unlock(&mutex);
     return found;
+}
+
+static void hang(const char *call) {
+    char key[64], value[TEXT];
+    snprintf(key, sizeof key, "*.%s.sleep_ms", call);
+    if (lookup(key, value)) usleep(1000 * (useconds_t)atoi(value));
 }
 
 static int get(const struct device *d, const char *key, char *out) {
@@ -110,7 +180,8 @@ static R answer(const struct device *d, const char *key, char *out) {
     snprintf(full, sizeof full, "%s.%s", d ? d->prefix : "*", key);
     count_key(full);
     snprintf(full, sizeof full, "%s.sleep_ms", key);
-    if (get(d, full, out)) usleep(1000 * (useconds_t)atoi(out));
+    if (get(d, full, out) || (d && get(d, "ALL.sleep_ms", out))) usleep(1000 * (useconds_t)atoi(out));
+    if (d && d->is_mig && !get(d, "uuid", out)) return INVALID_ARGUMENT; /* the instance is no more */
     if (d && get(d, "ALL", out) && out[0] == '!') return atoi(out + 1);
     if (!get(d, key, out)) return NOT_SUPPORTED;
     return out[0] == '!' ? atoi(out + 1) : OK;
@@ -162,12 +233,14 @@ static R text(const struct device *d, const char *key, char *out, u32 size) {
 R nvmlInitWithFlags(u32 flags) {
     char value[TEXT];
     (void)flags;
+    hang("init");
     if (!getenv("NVML_SHIM_SCENARIO")) return 9; /* no machine described: no driver is loaded */
     if (lookup("*.init", value) && value[0] == '!') return atoi(value + 1);
     init_count++;
     return OK;
 }
 R nvmlShutdown(void) {
+    hang("shutdown");
     if (!init_count) return UNINITIALIZED;
     init_count--;
     return OK;
@@ -488,46 +561,59 @@ R nvmlDeviceGetAttributes_v2(struct device *d, struct attributes *out) {
 
 struct event { struct device *device; u64 type, data; u32 gpu_instance, compute_instance; };
 _Static_assert(sizeof(struct event) == 32, "nvmlEventData_t");
-static int next_event = 0; /* one queue: every set starts at its head */
+/* Each set reads the queue from its head, or from where it ends now when *.events_from_now says so, and
+ * is told only of devices that were registered with it. */
+struct set { int position, number; u64 devices; };
 
-R nvmlEventSetCreate(int **out) {
-    next_event = 0;
+R nvmlEventSetCreate(struct set **out) {
+    char value[TEXT], *rest = value;
+    hang("event_set");
+    if (!init_count) return UNINITIALIZED;
+    if (lookup("*.event_set", value) && value[0] == '!') return atoi(value + 1);
+    *out = calloc(1, sizeof **out);
+    (*out)->number = ++sets_made;
+    if (lookup("*.events_from_now", value) && lookup("*.events", value))
+        while (strtok_r(rest, " ", &rest)) (*out)->position++;
     event_sets_alive++;
-    *out = &next_event;
-    return init_count ? OK : UNINITIALIZED;
+    return OK;
 }
-R nvmlEventSetFree(int *set) {
-    (void)set;
+R nvmlEventSetFree(struct set *set) {
+    free(set);
     event_sets_alive--;
     return OK;
 }
 GET_64(nvmlDeviceGetSupportedEventTypes, "event_types")
-R nvmlDeviceRegisterEvents(struct device *d, u64 mask, int *set) {
+R nvmlDeviceRegisterEvents(struct device *d, u64 mask, struct set *set) {
     u64 supported;
     char value[TEXT];
     R r = answer(d, "register", value);
-    (void)set;
     if (r != OK && r != NOT_SUPPORTED) return r;
     if ((r = number(d, "event_types", &supported)) != OK) return r;
     registered = mask;
-    return mask & ~supported ? NOT_SUPPORTED : OK; /* asking for more than there is fails whole */
+    if (mask & ~supported) return NOT_SUPPORTED; /* asking for more than there is fails whole */
+    set->devices |= 1ull << d->slot;
+    return OK;
 }
-/* *.events "device:data[:type[:gi:ci]]" each, or "!code"; after the last one a wait times out. */
-R nvmlEventSetWait_v2(int *set, struct event *out, u32 timeout_ms) {
+/* *.events "device:data[:type[:gi:ci]]" each, or "!code"; after the last one a wait times out. *.wait "!code":
+ * each wait answers that. *.spoilt_sets N: the first N sets answer that a device is lost. */
+R nvmlEventSetWait_v2(struct set *set, struct event *out, u32 timeout_ms) {
     char value[TEXT], *rest = value;
     int position = 0;
+    hang("wait");
     if (!init_count) return UNINITIALIZED;
     count_key("wait");
+    if (lookup("*.wait", value) && value[0] == '!') return atoi(value + 1);
+    if (lookup("*.spoilt_sets", value) && set->number <= atoi(value)) return 15;
     if (lookup("*.events", value))
         for (char *item; (item = strtok_r(rest, " ", &rest)); position++) {
-            if (position < *set) continue;
+            if (position < set->position) continue;
             u32 index = 0;
-            ++*set;
+            ++set->position;
             if (item[0] == '!') return atoi(item + 1);
             *out = (struct event){NULL, 8, 0, NONE_32, NONE_32};
             sscanf(item, "%u:%llu:%llu:%u:%u", &index, &out->data, &out->type, &out->gpu_instance,
                    &out->compute_instance);
-            snprintf(physical[index].prefix, sizeof physical[index].prefix, "%u", index);
+            if (!(set->devices >> index & 1)) continue;
             out->device = &physical[index];
             return OK;
         }
@@ -548,6 +634,7 @@ static u32 samples_taken = 0;
 R nvmlGpmQueryDeviceSupport(struct device *d, struct gpm_support *out) { return number32(d, "gpm", &out->supported); }
 R nvmlGpmSampleAlloc(struct gpm_sample **out) {
     char value[TEXT];
+    hang("gpm_alloc");
     if (lookup("*.gpm_alloc", value) && samples_alive >= atoi(value)) return 20; /* no memory for more */
     *out = calloc(1, sizeof **out);
     samples_alive++;
@@ -566,6 +653,8 @@ R nvmlGpmMigSampleGet(struct device *d, u32 gpu_instance, struct gpm_sample *sam
     if (r != OK && r != NOT_SUPPORTED) return r;
     clock_gettime(CLOCK_MONOTONIC, &now);
     *sample = (struct gpm_sample){d, gpu_instance, ++samples_taken, (u64)now.tv_sec * 1000 + (u64)now.tv_nsec / 1000000};
+    /* A test with a clock of its own need not wait: each sample is taken that long after the one before. */
+    if (lookup("*.gpm_step_ms", value)) sample->taken_ms = samples_taken * strtoull(value, NULL, 10);
     return OK;
 }
 R nvmlGpmSampleGet(struct device *d, struct gpm_sample *sample) { return nvmlGpmMigSampleGet(d, NONE_32, sample); }
@@ -574,6 +663,7 @@ R nvmlGpmSampleGet(struct device *d, struct gpm_sample *sample) { return nvmlGpm
 R nvmlGpmMetricsGet(struct gpm_get *get_) {
     const struct gpm_sample *a = get_->first, *b = get_->second;
     char key[64], value[TEXT];
+    hang("gpm_metrics");
     if (get_->version != 1) return VERSION_MISMATCH;
     if (!a->device || a->device != b->device || b->taken_ms < a->taken_ms + 99) return INVALID_ARGUMENT;
     for (u32 i = 0; i < get_->count; i++) {

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.collectors.dcgm_pages import FIXTURES
+from tests.collectors.nvml_machines import activity, seven
+from tests.nvml_shim.machine import h100
 from tests.program import environment, gputally, refusal, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from tests.nvml_shim.machine import Machine
 
 
 def rows(text: str) -> list[dict[str, Any]]:
@@ -91,9 +95,67 @@ def test_a_token_is_read_from_a_file_named_by_option_or_environment(tmp_path: Pa
     assert refusal(gputally("read", "dcgm", "x", env=named)) == line
 
 
+def driver(machine: Machine) -> dict[str, str]:
+    """The environment in which the stand-in for the driver's library is found by its soname."""
+    folder = machine.library_file().parent
+    return environment(LD_LIBRARY_PATH=str(folder), NVML_SHIM_SCENARIO=str(machine.scenario))
+
+
+def test_rows_of_the_driver(machine: Machine, golden: Callable[[str, str | bytes], None]) -> None:
+    facts = {"*.count": 2, **h100(1), **activity("0"), **seven(1), "1.mig0.mem_used": 5 * 2**30}
+    machine.change({**facts, "0.procs": "4242:1000", **{f"1.mig{slot}.uuid": None for slot in range(2, 7)}})
+    found = rows(said(gputally("read", "nvml", env=driver(machine))))
+    assert all(row.pop("ts_nanoseconds") > 0 for row in found)
+    golden("read/nvml-h100-mig.jsonl", "".join(f"{json.dumps(row)}\n" for row in found))
+
+
+def test_visits_are_rows_each_and_refusals_one_line(machine: Machine) -> None:
+    machine.change({"0.util_gpu": 1980, **activity("0")})
+    done = gputally("read", "nvml", "--visits", "2", env=driver(machine))
+    assert done.stderr == "gputally: refused 2 values: range 2\n"
+    first, second = rows(done.stdout)
+    assert (first["busy_ratio"], first["sm_ratio"], first["quality"]) == (None, 0.415, ["rejected"])
+    assert second["ts_nanoseconds"] - first["ts_nanoseconds"] >= 1_000_000_000
+
+
+def test_a_machine_without_a_driver_is_one_line(machine: Machine) -> None:
+    machine.change({"*.init": "!9"})
+    line = refusal(gputally("read", "nvml", env=driver(machine)))
+    assert line == "no NVIDIA driver answers here (NVML code 9)"
+
+
+def test_faults_of_kernel_logs(tmp_path: Path) -> None:
+    (tmp_path / "kern.log").write_text(
+        "2026-01-12T03:04:05Z gpu-7 kernel: NVRM: Xid (PCI:0000:05:00): 31, pid=7, name=x, MMU Fault\n"
+        "2026-01-12T03:04:06Z gpu-7 kernel: usb 1-1: new device\n"
+    )
+    (tmp_path / "dmesg").write_text(
+        "[   12.5] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"
+    )
+    found = rows(said(gputally("read", "kernel-log", "kern.log", "dmesg", cwd=tmp_path)))
+    assert [(row["code_space"], row["code"], row["severity"], row["fault_class"]) for row in found] == [
+        ("xid", 31, "info", "application"),
+        ("sxid", 20034, "critical", "link"),
+    ]
+    assert [row["ts_nanoseconds"] for row in found] == [1_768_187_045_000_000_000, None]
+    assert refusal(gputally("read", "kernel-log", "gone", cwd=tmp_path)).startswith("gone: No such file or directory")
+
+
+def test_a_long_kernel_log_is_read_to_its_end(tmp_path: Path) -> None:
+    noise = "[    1.0] usb 1-1: new device, and more of it to fill the line with something or other\n" * 150_000
+    (tmp_path / "log").write_text(noise + "[2.0] NVRM: Xid (PCI:0000:05:00): 48, x\n")
+    assert [row["code"] for row in rows(said(gputally("read", "kernel-log", tmp_path / "log")))] == [48]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("read", "vax", "p"), "'vax' is not"), (("read", "dcgm"), "Missing argument 'PAGE...'")],
+    [
+        (("read", "vax", "p"), "'vax' is not"),
+        (("read", "dcgm"), "Missing argument 'PAGE...'"),
+        (("read", "kernel-log"), "Missing argument 'PAGE...'"),
+        (("read", "nvml", "page"), "takes no PAGE"),
+        (("read", "nvml", "--visits", "0"), "'--visits'"),
+    ],
 )
 def test_wrong_use_is_exit_code_2_with_a_reason(arguments: tuple[str, ...], message: str) -> None:
     done = gputally(*arguments)

@@ -12,7 +12,12 @@ from packaging.utils import canonicalize_name
 from tests.tidy.files import PYPROJECT, ROOT
 
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
-LOCKS = {"runtime": ("agent", "ledger", "hub", "portal"), "test": ("agent", "ledger", "hub", "portal", "test")}
+LOCKS = {
+    "agent": ("agent",),
+    "bench": (),
+    "runtime": ("agent", "ledger", "hub", "portal"),
+    "test": ("agent", "ledger", "hub", "portal", "test"),
+}
 NOT_LOCKED_YET = {"aws", "gcp", "ray"}
 ENTRY = re.compile(
     r"^([A-Za-z0-9][^ \n;]*==[^ \n;]+)(?: ; [^\\\n]+?)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+",

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 MODULES = (
     "exporters/ingest_pb2.py",
     "exporters/ingest_pb2.pyi",
-    "collectors/podresources_pb2.py",
-    "collectors/podresources_pb2.pyi",
+    "collectors/placement/podresources_pb2.py",
+    "collectors/placement/podresources_pb2.pyi",
 )
 
 

@@ -45,5 +45,5 @@ def test_the_rules_see_the_project() -> None:
 
 def test_a_tree_without_git_is_seen_too() -> None:
     walked = set(files._walk())
-    assert {"pyproject.toml", "services/agent.py"} <= walked
+    assert {"pyproject.toml", "services/cli.py"} <= walked
     assert not any(name.startswith((".venv/", ".git/")) for name in walked)

@@ -1,0 +1,1 @@
+"""DCGM: the metrics of one dcgm-exporter, both name generations, as device samples."""

@@ -1,0 +1,1 @@
+"""What happened to devices: the tables of fault codes, and each occurrence once, whoever reported it."""

@@ -1,0 +1,1 @@
+"""Who holds what share of a device: ids, processes, pods and jobs, put together without a doubt left unsaid."""

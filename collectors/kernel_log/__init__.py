@@ -1,0 +1,1 @@
+"""The kernel log: Xid and SXid lines as events."""

@@ -1,0 +1,1 @@
+"""Placement: what the kubelet of this node gave to whom."""
