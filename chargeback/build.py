@@ -21,7 +21,7 @@ from fleet.money import minor_unit_digits
 from fleet.period import month
 from store.snapshots import show_current
 from store.sqlfile import SqlFile, materialise, package_files
-from store.telemetry_views import show_telemetry
+from store.telemetry_views import show_telemetry, stored_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,20 +144,11 @@ def _deciding_quota_file(con: Connection) -> list[str]:
     return [str(source) for (source,) in con.execute("SELECT source FROM quota_source WHERE decides").fetchall()]
 
 
-def _telemetry(con: Connection, period: str) -> list[str]:
-    """Part of a build's identity: which batches of agents have rows in the period, as count and hash of their names."""
+def _telemetry(con: Connection, period: str) -> list[list[str]]:
+    """Part of a build's identity: how many rows agents have brought for each day of the period, by table."""
     span = month(period)
-    first_day, last_day = (int(moment.timestamp()) // 86400 for moment in (span.start, span.end))
-    row = con.execute(
-        """
-        SELECT count(*), bit_xor(md5_number_lower(concat_ws(
-            chr(31), cluster, node, boot_id, spool_id, first_sequence, last_sequence
-        )))
-        FROM lake.ingest_batch WHERE day BETWEEN ? AND ?
-        """,
-        [first_day - 1, last_day],
-    ).fetchone()
-    return [str(value) for value in row or ()]
+    first_day, end_day = (int(moment.timestamp()) // 86400 for moment in (span.start, span.end))
+    return [[str(value) for value in row] for row in stored_counts(con, first_day, end_day - 1)]
 
 
 def _show_minor_units(con: Connection) -> None:

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
-
-from collectors.dcgm.collector import Dcgm
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from collectors.collector import Collector
-    from collectors.samples import Reading
 
 
-class PageCollector(Protocol):
-    """Reads one page, at a path or an http(s) address."""
+# Each is imported when it is made: the process of the NVML collector needs neither gRPC nor HTTP.
+def _dcgm(source: str, **options: Any) -> Collector:
+    from collectors.dcgm.collector import Dcgm
 
-    def __init__(self, source: str, *, token: str | None = None) -> None: ...
-
-    def collect(self) -> Reading:
-        """Fetch the page and return what it says; PageError when it cannot be had or is of another kind."""
-        ...
+    return Dcgm(source, **options)
 
 
-PAGE_COLLECTORS: Mapping[str, type[PageCollector]] = {
-    "dcgm": Dcgm,
-}
-"""Collectors of pages; a name is that of the collector's file."""
-
-
-# Each is imported when it is made: the NVML process needs no gRPC, and a node without a kubelet does neither.
 def _nvml(**options: Any) -> Collector:
     from collectors.nvml.collector import Nvml
 
@@ -48,13 +35,18 @@ def _placement(**options: Any) -> Collector:
     return Placement(**options)
 
 
+PAGE_COLLECTORS: Mapping[str, Callable[..., Collector]] = {
+    "dcgm": _dcgm,
+}
+"""Collectors of a page, at a path or an http(s) address, with an optional `token`: the kinds of `gputally read`."""
+
 AGENT_COLLECTORS: Mapping[str, Callable[..., Collector]] = {
     "nvml": _nvml,
-    "dcgm": Dcgm,
+    "dcgm": _dcgm,
     "kernel_log": _kernel_log,
     "placement": _placement,
 }
-"""Collectors of the agent; a name is that of the collector's file."""
+"""Collectors of the agent; a name is that of the collector's folder."""
 
 
 def make_collector(name: str, options: Mapping[str, Any]) -> Collector:

@@ -100,19 +100,25 @@ class ThreadRunner:
 class ProcessRunner:
     """Runs a collector in a process of its own, and kills and replaces one that is overdue."""
 
-    def __init__(self, name: str, options: Mapping[str, object], *, start_seconds: float = 60.0) -> None:
+    def __init__(
+        self, name: str, options: Mapping[str, object], *, start_seconds: float = 60.0, waits_for_start: bool = True
+    ) -> None:
         """Take the collector's name in the registry and its options (plain values).
 
         The first visit of a process may take `start_seconds` longer: a driver that is not held open has to set up
-        each device first.
+        each device first. Who must not wait so long is told that it is overdue meanwhile, and asks again.
         """
         self.replaced = 0
         self._command = [sys.executable, "-P", "-m", "collectors.worker", name, json.dumps(dict(options))]
         self._start_seconds = start_seconds
+        self._waits_for_start = waits_for_start
         self._process: subprocess.Popen[bytes] | None = None
         self._abandoned: list[subprocess.Popen[bytes]] = []
         self._failures = 0
         self._not_before = 0.0
+        self._patient_until = 0.0
+        self._is_asked = False
+        self._received = bytearray()
 
     @property
     def pid(self) -> int | None:
@@ -120,20 +126,22 @@ class ProcessRunner:
         return self._process.pid if self._process else None
 
     def ask(self, timeout_seconds: float) -> Reading:
-        """Make one visit, in a new process if the last was replaced."""
+        """Make one visit, in a new process if the last was replaced; or go on waiting for one that begins."""
         process, allowed = self._process, timeout_seconds
         if process is None:
             process = self._start()
-            allowed += self._start_seconds
+            allowed += self._start_seconds if self._waits_for_start else 0
         try:
             kind, body = self._exchange(process, allowed)
         except OverdueError:
+            if time.monotonic() < self._patient_until:
+                raise OverdueError("no answer yet: the driver sets up its devices") from None
             self._replace()
             raise
         except OSError as error:
             status = self._gone(process)
             raise GputallyError(f"the collector's process ended ({status})") from error
-        self._failures = 0
+        self._failures, self._patient_until = 0, 0.0
         if kind == RESTART:
             self._replace()
             raise RestartNeededError(body.decode())
@@ -162,16 +170,23 @@ class ProcessRunner:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
+        self._patient_until = time.monotonic() + (0 if self._waits_for_start else self._start_seconds)
+        self._is_asked, self._received = False, bytearray()
         return self._process
 
     def _exchange(self, process: subprocess.Popen[bytes], timeout_seconds: float) -> tuple[bytes, bytes]:
         assert process.stdin
         assert process.stdout
         deadline = time.monotonic() + timeout_seconds
-        os.write(process.stdin.fileno(), VISIT)
-        head = _read(process.stdout.fileno(), LENGTH + 1, deadline)
-        (length,) = struct.unpack(">I", head[1:])
-        return head[:1], _read(process.stdout.fileno(), length, deadline)
+        if not self._is_asked:
+            os.write(process.stdin.fileno(), VISIT)
+            self._is_asked = True
+        descriptor, received, head = process.stdout.fileno(), self._received, LENGTH + 1
+        _read(descriptor, received, head, deadline)
+        (length,) = struct.unpack(">I", received[1:head])
+        _read(descriptor, received, head + length, deadline)
+        self._is_asked, self._received = False, bytearray()
+        return bytes(received[:1]), bytes(received[head:])
 
     def _replace(self) -> None:
         """Kill the process; the next visit starts another. It is waited for later, if it can die at all."""
@@ -208,15 +223,13 @@ def _close_pipes(process: subprocess.Popen[Any]) -> None:
             pipe.close()
 
 
-def _read(descriptor: int, size: int, deadline: float) -> bytes:
-    """Read exactly `size` bytes. OverdueError past the deadline, EOFError's kin OSError when the other end is gone."""
-    found = bytearray()
-    while len(found) < size:
+def _read(descriptor: int, received: bytearray, size: int, deadline: float) -> None:
+    """Read on until there are `size` bytes. OverdueError past the deadline, OSError when the other end is gone."""
+    while len(received) < size:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([descriptor], [], [], left)[0]:
             raise OverdueError("no answer in time: the call may hang in the driver")
-        part = os.read(descriptor, size - len(found))
+        part = os.read(descriptor, size - len(received))
         if not part:
             raise ConnectionResetError
-        found += part
-    return bytes(found)
+        received += part

@@ -10,15 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from collectors.faults.page_xids import PageXids
 from collectors.rows.roster import Roster
-from collectors.samples import COUNTERS, DeviceEvent, DeviceSample, Flag, Reading, Rejected
+from collectors.samples import COUNTERS, DeviceSample, Flag, Reading, Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 _Key = tuple[str, str | None]
 # The driver averages over its own second and the meter has its own tick, so a step may look a little too large.
 _POWER_TOLERANCE = 1.2
+_MOST_WATTS = 20_000
+"""What no board draws, where none tells its limit."""
 
 
 class Steps:
@@ -28,6 +31,7 @@ class Steps:
         self._last: dict[_Key, DeviceSample] = {}
         self._epochs: dict[_Key, int] = {}
         self._roster = Roster()
+        self._xids = PageXids()
         self._has_begun = False
         self._lists_holders_only = False
 
@@ -36,6 +40,7 @@ class Steps:
         present = {sample.key: sample for sample in reading.samples}
         self._lists_holders_only = self._lists_holders_only or reading.lists_holders_only
         whole = self._roster.complete(reading.samples, lists_holders_only=self._lists_holders_only)
+        events = self._xids.news(reading.samples)
         if not self._has_begun:
             self._has_begun = True
             self._last = present
@@ -43,7 +48,6 @@ class Steps:
         refused: list[str] = []
         samples = [self._step(sample, refused) for sample in reading.samples]
         samples += [self._absent(sample) for sample in whole[len(reading.samples) :]]
-        events = [event for sample in reading.samples for event in self._events(sample)]
         # An instance that the board no longer has is forgotten with its counters.
         self._last = {sample.key: self._last[sample.key] for sample in whole if sample.key in self._last}
         for key, sample in present.items():
@@ -80,14 +84,6 @@ class Steps:
     def _absent(self, sample: DeviceSample) -> DeviceSample:
         return replace(sample, counters="delta", driver_epoch=self._epochs.get(sample.key, 0))
 
-    def _events(self, now: DeviceSample) -> Iterator[DeviceEvent]:
-        """Yield the Xids that were not there before. The gauge is sticky: the same code again is no news."""
-        before = self._last.get(now.key)
-        if before is None or now.uuid is None:
-            return
-        for code in _new(now.xid_codes or (), before.xid_codes or ()):
-            yield DeviceEvent(now.ts_nanoseconds, now.uuid, "xid", code)
-
 
 def steps(readings: Iterable[Reading]) -> list[Reading]:
     """Return the steps between readings given in time order: one less than there are readings."""
@@ -112,20 +108,15 @@ def _seconds(before: DeviceSample | None, now: DeviceSample) -> float | None:
 
 
 def _is_impossible(millijoules: int | None, seconds: float | None, limit_watts: float | None) -> bool:
-    """Whether a board would have drawn more than it may; unknown is not impossible."""
-    if millijoules is None or seconds is None or limit_watts is None:
+    """Whether a board would have drawn more than it may, or than any board could; unknown is not impossible."""
+    if millijoules is None or seconds is None:
         return False
-    return millijoules > seconds * limit_watts * 1000 * _POWER_TOLERANCE
-
-
-def _new(codes: tuple[int, ...], known: tuple[int, ...]) -> list[int]:
-    return [code for code in codes if code not in known]
+    return millijoules > seconds * (limit_watts or _MOST_WATTS) * 1000 * _POWER_TOLERANCE
 
 
 def _with_memory(now: DeviceSample, before: DeviceSample | None) -> DeviceSample:
-    """A reading with the last known counters and Xids where it has none: absent is neither zero nor resolved."""
+    """A reading with the last known counters where it has none."""
     if before is None:
         return now
-    names = (*COUNTERS, "xid_codes")
-    gaps = {name: getattr(before, name) for name in names if getattr(now, name) is None}
+    gaps = {name: getattr(before, name) for name in COUNTERS if getattr(now, name) is None}
     return replace(now, **gaps)

@@ -7,6 +7,7 @@ cross as plain tuples: packing each sample by its fields is several times faster
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import pickle
@@ -95,6 +96,7 @@ def main() -> None:
     answers = os.dup(1)
     os.dup2(2, 1)  # a library that prints must not spoil the answers
     collector = make_collector(sys.argv[1], json.loads(sys.argv[2]))
+    gc.freeze()  # what is loaded by now stays: it need not be looked through again and again
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         try:
             serve(collector, 0, answers)

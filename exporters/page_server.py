@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from exporters.page_handler import PageHandler
 from exporters.page_secrets import Renewed, read_tokens, server_context
+from fleet.address import split_address
 from fleet.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
@@ -52,14 +53,16 @@ class PageSettings:
             raise ConfigError("a certificate and its key go together: give both or none")
         if self.client_ca and not self.tls_certificate:
             raise ConfigError("client certificates need TLS: give a certificate and a key")
-        self.address()
+        try:
+            self.address()
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
 
     def address(self) -> tuple[str, int]:
         """Host (empty for all) and port."""
-        host, colon, port = self.listen.rpartition(":")
-        if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not host.startswith("[")):
-            raise ConfigError(f"{quoted(self.listen)} is not host:port")
-        return host.removeprefix("[").removesuffix("]"), int(port)
+        if self.listen.startswith(":") and self.listen.count(":") == 1:
+            return "", split_address(f"any{self.listen}")[1]
+        return split_address(self.listen)
 
 
 class PageServer:

@@ -5,13 +5,13 @@ Certificates and token are read from their files for each connection, so they ma
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import grpc
 
+from fleet.address import is_loopback, split_address
 from fleet.errors import ConfigError, GputallyError, quoted
 
 if TYPE_CHECKING:
@@ -70,9 +70,12 @@ class PushSettings:
 
     def __post_init__(self) -> None:
         """Refuse what is no address, half of a pair, and certificates that would not be used."""
-        host, port = _split(self.address)
-        if not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
-            raise ConfigError(f"the hub's address {quoted(self.address)} is not host:port")
+        try:
+            port = split_address(self.address)[1]
+        except ValueError as error:
+            raise ConfigError(f"the hub's address {error}") from None
+        if port == 0:
+            raise ConfigError(f"the hub's address {quoted(self.address)} is not host:port: a hub has no port 0")
         if bool(self.certificate) != bool(self.key):
             raise ConfigError("the agent's certificate and its key go together: give both or none")
         if self.is_plaintext and (self.ca or self.certificate):
@@ -81,7 +84,7 @@ class PushSettings:
     @property
     def is_plaintext(self) -> bool:
         """Whether the connection goes without TLS."""
-        return self.insecure or (not self.ca and _is_loopback(_split(self.address)[0]))
+        return self.insecure or (not self.ca and is_loopback(split_address(self.address)[0]))
 
 
 class ConnectError(GputallyError):
@@ -133,17 +136,3 @@ def _read(path: str, reason: Reason) -> bytes | None:
         return Path(path).read_bytes()
     except OSError as error:
         raise ConnectError(reason, f"{path} cannot be read: {error.strerror}") from None
-
-
-def _split(address: str) -> tuple[str, str]:
-    host, _, port = address.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), port
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

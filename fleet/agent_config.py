@@ -8,27 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fleet.binding import FieldError
+from fleet.binding import FieldError, checked_address
 from fleet.identity import bounded_name
-
-
-def split_address(text: str) -> tuple[str, int]:
-    """Host and port of `host:port`; an IPv6 host stands in brackets. ValueError when it is no such address."""
-    host, colon, port = text.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError(f"{text!r}: put an IPv6 address into brackets, [::1]:9400")
-    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65535:
-        raise ValueError(f"{text!r} is not HOST:PORT")
-    return host, int(port)
-
-
-def _check_address(name: str, text: str) -> None:
-    try:
-        split_address(text)
-    except ValueError as error:
-        raise FieldError(name, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +24,7 @@ class AgentPage:
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and half of a certificate."""
-        _check_address("listen", self.listen)
+        checked_address("listen", self.listen)
         if bool(self.tls_certificate) != bool(self.tls_key):
             raise FieldError("tls_key", "tls_certificate and tls_key belong together")
         if self.client_ca and not self.tls_certificate:
@@ -64,7 +45,7 @@ class AgentHub:
     def __post_init__(self) -> None:
         """Refuse what is no address, and half of a certificate."""
         if self.address:
-            _check_address("address", self.address)
+            checked_address("address", self.address)
         if bool(self.certificate) != bool(self.key):
             raise FieldError("key", "certificate and key belong together")
 
@@ -81,6 +62,8 @@ class Agent:
     expected_gpus: int = 0
     kernel_log: str = "/dev/kmsg"
     kubelet_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
+    pod_logs: str = "/var/log/pods"
+    cgroups: str = "/sys/fs/cgroup"
     processes: bool = True
     job_maps: str = ""
     bridge_seconds: int = 300
@@ -128,6 +111,10 @@ expected_gpus = 0
 kernel_log = "/dev/kmsg"
 # The kubelet's socket, for who holds what; empty is a node without Kubernetes.
 kubelet_socket = "/var/lib/kubelet/pod-resources/kubelet.sock"
+# The host's folder of pods' logs: its names tell their uids. Nothing in it is read.
+pod_logs = "/var/log/pods"
+# The host's cgroups: their names tell which pods live.
+cgroups = "/sys/fs/cgroup"
 # Whether compute processes tell who holds a device where the kubelet does not.
 processes = true
 # Folder with a file per GPU that lists the Slurm jobs on it, as dcgm-exporter's; empty is none.

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from fleet.address import split_address
 from fleet.errors import quoted
 
 T = TypeVar("T")
@@ -39,6 +40,14 @@ class FieldError(ValueError):
         super().__init__(f"{field}: {message}")
         self.field = field
         self.message = message
+
+
+def checked_address(field: str, text: str) -> None:
+    """FieldError unless the value of a field is HOST:PORT."""
+    try:
+        split_address(text)
+    except ValueError as error:
+        raise FieldError(field, str(error)) from None
 
 
 def bind(cls: type[T], table: Mapping[str, object], path: str = "") -> T:

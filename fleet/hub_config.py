@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from fleet.binding import FieldError
+from fleet.binding import FieldError, checked_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Hub:
     def __post_init__(self) -> None:
         """Refuse addresses without a port, numbers below 1 and what belongs together and is not."""
         for name in ("listen", "metrics_listen"):
-            split_address(name, getattr(self, name))
+            checked_address(name, getattr(self, name))
         for field in fields(self):
             value = getattr(self, field.name)
             if type(value) is int and not 1 <= value <= 1_000_000_000:
@@ -44,16 +44,6 @@ class Hub:
             raise FieldError("queue_rows", "the queue must hold at least one batch")
         if self.batch_mebibytes > 256:
             raise FieldError("batch_mebibytes", f"must be at most 256, not {self.batch_mebibytes}")
-
-
-def split_address(name: str, address: str) -> tuple[str, int]:
-    """Host and port of `host:port` (IPv6 in brackets); FieldError naming the key `name` when it is none."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise FieldError(name, f"must be host:port, not {address[:60]!r}")
-    if host.startswith("[") != host.endswith("]") or (":" in host and not host.startswith("[")):
-        raise FieldError(name, f"must be [address]:port for IPv6, not {address[:60]!r}")
-    return host.strip("[]"), int(port)
 
 
 HUB_TEMPLATE = """

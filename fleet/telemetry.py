@@ -51,11 +51,12 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceWindowRow:
-    """One device over one window. Table `device_window`.
+    """One device over one window, or a part of one: rows of the same window add up. Table `device_window`.
 
-    `observed_ms` is how long the device was watched. Each group of integrals has its own `_observed_ms`: how much of
-    the window its values are known for; an integral of which nothing is known is None. So a ratio is
-    `busy_ms / busy_observed_ms`. Counters are what was added in the window.
+    `window_ms` is the time that the row accounts for: less than a window where a device comes or goes or its agent
+    stops, 0 where only a counter tells later what it added. `observed_ms` is how long the device was watched. Each
+    group of integrals has its own `_observed_ms`: how much of the window its values are known for; an integral of
+    which nothing is known is None. So a ratio is `busy_ms / busy_observed_ms`. Counters are what was added.
     """
 
     device: str

@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
-from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from chargeback.kinds import KINDS
 from fleet.errors import GputallyError
+from services.finding import Finding
 from services.workspace import Workspace
 from store.extensions import EMBEDDED, extension_path
 from store.snapshots import show_current
@@ -19,19 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from services.finding import Level
     from store.lake import Connection
 
 LOW_DISK_BYTES = 2 * 1024**3
 NEEDED_TO_BUILD = ("inventory", "charges")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing looked at: `warn` is worth a look, `fail` must be mended."""
-
-    level: Literal["ok", "warn", "fail"]
-    subject: str
-    message: str
 
 
 def examine(folder: Path) -> list[Finding]:
@@ -62,7 +54,7 @@ def _extensions() -> Iterator[Finding]:
 def _disk(workspace: Workspace) -> Iterator[Finding]:
     place = next(path for path in (workspace.data, *workspace.data.parents) if path.exists())
     free = shutil.disk_usage(place).free
-    level: Literal["ok", "warn"] = "warn" if free < LOW_DISK_BYTES else "ok"
+    level: Level = "warn" if free < LOW_DISK_BYTES else "ok"
     yield Finding(level, "disk", f"{free / 1024**3:.1f} GiB free for the lake")
 
 
@@ -102,7 +94,7 @@ def _periods(con: Connection) -> Iterator[Finding]:
         """
     ).fetchall()
     for period, version, gaps in rows:
-        level: Literal["ok", "warn"] = "warn" if gaps else "ok"
+        level: Level = "warn" if gaps else "ok"
         yield Finding(
             level,
             f"period {period}",

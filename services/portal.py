@@ -11,7 +11,6 @@ import base64
 import contextlib
 import gc
 import hashlib
-import ipaddress
 import logging
 import re
 import secrets
@@ -33,6 +32,7 @@ from streamlit.starlette import App
 
 from chargeback.finance_csv import csv_bytes
 from chargeback.reports import run_report
+from fleet.address import is_loopback
 from fleet.errors import ConfigError, GputallyError
 from fleet.period import month
 from fleet.ticket import TicketError, redeem
@@ -86,11 +86,7 @@ def serve(workspace: Path, config: Config, *, host: str | None = None, port: int
 
 def require_loopback(host: str) -> None:
     """Refuse to listen where others could reach a portal that has no sign-in yet."""
-    try:
-        is_loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = False
-    if not is_loopback:
+    if not is_loopback(host):
         raise ConfigError(
             f"portal.host {host!r} is not a loopback address: the portal has no sign-in yet and shows every "
             "team's money, so it listens on 127.0.0.1 only; reach it from elsewhere through an SSH tunnel"

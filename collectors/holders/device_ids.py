@@ -146,7 +146,8 @@ class DeviceIds:
         """NVIDIA's DRA driver: a board by minor number, an instance by profile and place in memory.
 
         The driver does not say which instance it made for a claim, and gives no UUID for one made on demand
-        (dcgm-exporter#714). So it must be the only one of its size.
+        (dcgm-exporter#714). So it must be the one of its size that begins there, or the only one
+        where places are unknown.
         """
         board = self._by_minor.get(minor)
         if board is None or board.uuid is None:
@@ -155,8 +156,10 @@ class DeviceIds:
             return _found(board)
         parts = self._instances.get(board.uuid, [])
         if found := _DRA_PLACED.fullmatch(mig):
+            start = int(found[2])
             parts = [part for part in parts if memory_slices(part, board) == int(found[3])]
         elif found := _DRA_PROFILED.fullmatch(mig):
+            start = int(found[4])
             slices = _slices(int(found[2]) * _GIBIBYTE, board.memory_total_bytes)
             parts = [
                 part
@@ -164,8 +167,8 @@ class DeviceIds:
                 if part.compute_slices == int(found[1]) and slices and memory_slices(part, board) == slices
             ]
         else:
-            parts = []
-        return _only(parts, board.uuid, "instance_unproven")
+            return Resolved(None, board.uuid, reason="instance_unproven")
+        return _only(_at(parts, start), board.uuid, "instance_unproven")
 
 
 def pci_address(text: str | None) -> tuple[int, ...] | None:
@@ -187,6 +190,13 @@ def _slices(part_bytes: int | None, board_bytes: int | None) -> int | None:
 
 def _gpu_instance(part: DeviceSample) -> str | None:
     return str(part.gpu_instance_id) if part.gpu_instance_id is not None else part.slot
+
+
+def _at(parts: Sequence[DeviceSample], start: int) -> Sequence[DeviceSample]:
+    """Those that begin at a memory slice, or all of them while the place of one is unknown."""
+    if any(part.placement_start is None for part in parts):
+        return parts
+    return [part for part in parts if part.placement_start == start]
 
 
 def _found(sample: DeviceSample | None) -> Resolved:

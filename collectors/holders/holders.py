@@ -16,6 +16,7 @@ from collectors.holders.device_ids import DeviceIds
 from collectors.holders.pod_folders import KnownPods
 from collectors.holders.process_holders import held_by_jobs, held_by_page, held_by_processes, pod_uids
 from collectors.holders.shares import Share, device_shares
+from collectors.holders.steady import SteadyProcesses
 from collectors.samples import Rejected
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from collectors.holders.procs import ProcessOwner
     from collectors.samples import Claim, DeviceProcess, DeviceSample, Held
 
-# What of a device decides who holds it and how much; its readings do not.
+# What of a device decides who holds it and how much, beside its processes; its readings do not.
 _DECIDES: Final = attrgetter(
     "device", "kind", "slot", "parent_uuid", "serial", "model", "pci_bus_id", "minor_number", "gpu_instance_id",
-    "compute_instance_id", "compute_slices", "profile_hint", "memory_total_bytes", "processes", "owner",
+    "compute_instance_id", "compute_slices", "placement_start", "profile_hint", "memory_total_bytes", "owner",
 )  # fmt: skip
 
 
@@ -40,18 +41,20 @@ def holders(
     jobs: Mapping[str, Sequence[str]] | None = None,
     pods: KnownPods | None = None,
     since: Mapping[Claim, int] | None = None,
+    listed: Mapping[str, tuple[DeviceProcess, ...] | None] | None = None,
 ) -> tuple[Held, ...]:
     """Who holds each device, sorted.
 
     `claims` is None on a node without a kubelet. One that is there and silent is another matter: then nobody can say
     who holds what, so the caller does not ask here and bridges the gap with what held before. `owners` are those of
     the processes in `samples`, None when processes cannot be had at all. `allocatable`, `jobs` (by device name),
-    `pods` and `since` (each claim's first second) decide what the claims leave open.
+    `pods` and `since` (each claim's first second) decide what the claims leave open. `listed` are the processes by
+    device name, where others than those in `samples` are to count.
     """
     pods = pods or KnownPods()
     devices = {sample.device: sample for sample in samples if sample.device is not None}
     shares = device_shares(devices.values())
-    processes = _processes(devices)
+    processes = _processes(devices, listed)
     held: list[Held] = []
     if claims is not None:
         evidence = Evidence(pods, _uids_on(devices, processes, owners or {}), since or {})
@@ -72,12 +75,14 @@ class Holders:
     """`holders`, worked out again only when something that it depends on has changed: it is asked each second."""
 
     def __init__(self) -> None:
-        """Nothing is remembered but the last question and its answer."""
+        """Nothing is remembered but the last question and its answer, and what processes used when it was asked."""
+        self._steady = SteadyProcesses()
         self._asked: tuple[object, ...] | None = None
         self._held: tuple[Held, ...] = ()
 
     def now(
         self,
+        second: int,
         samples: Sequence[DeviceSample],
         claims: tuple[Claim, ...] | None,
         owners: Mapping[int, ProcessOwner] | None,
@@ -87,8 +92,12 @@ class Holders:
         pods: KnownPods | None = None,
         since: Mapping[Claim, int] | None = None,
     ) -> tuple[Held, ...]:
-        """Who holds each device. Mappings that changed must be new ones, not the old ones with other content."""
-        asked = (tuple(map(_DECIDES, samples)), claims, owners, allocatable, jobs, pods, since)
+        """Who holds each device at a second, which steadies what processes use for the rest of its window.
+
+        Mappings that changed must be new ones, not the old ones with other content.
+        """
+        listed = self._steady.settled(second, samples)
+        asked = (tuple(map(_DECIDES, samples)), listed, claims, owners, allocatable, jobs, pods, since)
         if asked != self._asked:
             self._held = holders(
                 samples,
@@ -98,6 +107,7 @@ class Holders:
                 jobs=jobs,
                 pods=pods,
                 since=since,
+                listed=listed,
             )
             self._asked = asked
         return self._held
@@ -110,15 +120,17 @@ def unattributed(samples: Sequence[DeviceSample], claims: Iterable[Claim]) -> tu
     return tuple(Rejected(reason, count) for reason, count in sorted(reasons.items()))
 
 
-def _processes(devices: Mapping[str, DeviceSample]) -> dict[str, tuple[DeviceProcess, ...] | None]:
+def _processes(
+    devices: Mapping[str, DeviceSample], listed: Mapping[str, tuple[DeviceProcess, ...] | None] | None
+) -> dict[str, tuple[DeviceProcess, ...] | None]:
     """The processes on each device; those that a board lists for an instance which lists none itself are its."""
-    found = {name: sample.processes for name, sample in devices.items()}
+    found = {name: listed[name] if listed else sample.processes for name, sample in devices.items()}
     for name, sample in devices.items():
-        board = devices.get(sample.parent_uuid or "")
-        if sample.processes is None and board and board.processes is not None and sample.gpu_instance_id is not None:
+        of_board = found.get(sample.parent_uuid or "")
+        if found[name] is None and of_board is not None and sample.gpu_instance_id is not None:
             found[name] = tuple(
                 process
-                for process in board.processes
+                for process in of_board
                 if process.gpu_instance_id == sample.gpu_instance_id
                 and process.compute_instance_id in {None, sample.compute_instance_id}
             )

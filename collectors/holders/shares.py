@@ -28,6 +28,8 @@ _FEWER_SLICES: Final = (
 )
 _PROFILE: Final = re.compile(r"(?:\d{1,2}c\.)?(\d{1,2})g\.\d{1,4}gb.*", re.ASCII)
 
+_INNER_PROFILE: Final = re.compile(r"(\d{1,2})c\.(\d{1,2})g\.\d{1,4}gb.*", re.ASCII)
+
 
 class Share(NamedTuple):
     """A part of a physical device. `is_assumed`: its size was not said and is taken to be the smallest there is."""
@@ -101,10 +103,16 @@ def _part_shares(board: DeviceSample | None, parts: list[DeviceSample]) -> dict[
 def _size(board: DeviceSample | None, group: list[DeviceSample], total: int) -> tuple[int, bool]:
     """How many of the `total` x 8 pieces of a board a GPU instance takes, and whether that is only assumed."""
     known = [part.compute_slices for part in group if part.compute_slices]
-    compute = sum(known) or max(map(_hinted_slices, group))
+    compute = max([sum(known), *map(_outer_slices, group)]) if known else max(map(_hinted_slices, group))
     memory = max((memory_slices(part, board) or 0 for part in group), default=0) if board else 0
     pieces = max(min(compute, total) * MEMORY_SLICES, memory * total)
     return (pieces, False) if known or memory else (pieces or MEMORY_SLICES, True)
+
+
+def _outer_slices(part: DeviceSample) -> int:
+    """The slices of the GPU instance around a compute instance that is smaller, where its profile tells both."""
+    found = _INNER_PROFILE.fullmatch(part.profile_hint or "")
+    return int(found[2]) if found and int(found[1]) == part.compute_slices else 0
 
 
 def _hinted_slices(part: DeviceSample) -> int:

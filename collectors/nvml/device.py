@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CLOCKS: Final = {"graphics": 0, "sm": 1, "memory": 2, "video": 3}
 MEMORY_V2: Final = 0x02000028
 CLOCK_MHZ_RANGE: Final = (0, 20_000)
+PLACEMENT_RANGE: Final = (0, 63)
 MARGIN_CELSIUS_RANGE: Final = (-150, 150)
 ARCHITECTURES: Final = {
     2: "kepler", 3: "maxwell", 4: "pascal", 5: "volta", 6: "turing", 7: "ampere", 8: "ada", 9: "hopper",
@@ -203,6 +204,14 @@ class NvmlDevice:
             if instance.reason not in {None, Reason.NOT_FOUND}:
                 return instance.absent()
         return Reading(tuple(instance.value for instance in found if instance.value))
+
+    def placement_start(self, gpu_instance_id: int) -> Reading[int]:
+        """The memory slice of this board at which a GPU instance begins; told to root only."""
+        handle = self._read("nvmlDeviceGetGpuInstanceById", gpu_instance_id)
+        if handle.reason:
+            return handle.absent()
+        found = self._calls.read(self.uuid, "nvmlGpuInstanceGetInfo", handle.known, key=(gpu_instance_id,))
+        return found.absent() if found.reason else checked(Reading(found.known.placement.start), PLACEMENT_RANGE)
 
     def _mig_instance(self, slot: int) -> Reading[MigInstance]:
         """The instance in a slot; NOT_FOUND for an empty slot, or when the instance went while it was read."""

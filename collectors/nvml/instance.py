@@ -68,6 +68,7 @@ class Instance:
             "gpu_instance_id": mig.gpu_instance_id,
             "compute_instance_id": mig.compute_instance_id,
             "compute_slices": self._size.compute_slices if self._size else None,
+            "placement_start": look.value(mig.parent.placement_start(mig.gpu_instance_id)),
         }
         self._meter = port.gpm(mig, clock)
         self._meter.__enter__()
@@ -109,7 +110,7 @@ class Instance:
 
 WHO: Final = (
     "kind", "uuid", "parent_uuid", "slot", "vendor", "model", "profile_hint", "driver", "pci_bus_id", "architecture",
-    "serial", "minor_number", "gpu_instance_id", "compute_instance_id", "compute_slices",
+    "serial", "minor_number", "gpu_instance_id", "compute_instance_id", "compute_slices", "placement_start",
 )  # fmt: skip
 """What stays true of a device that cannot be read."""
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collectors.nvml.look import Look
     from collectors.nvml.values import Process
 
+_AHEAD_US: Final = 60_000_000
+"""A sample so far ahead of the time that was asked for is noise, or the clock was set back."""
 KINDS: Final = ("compute", "graphics", "mps")
 _Key = tuple[int, int | None, int | None]
 
@@ -60,12 +62,18 @@ class ProcessTable:
 
     def _shares(self, device: NvmlDevice, look: Look, since_us: int) -> dict[int, float] | None:
         """The mean of each process' samples; None where the device does not tell (MIG)."""
+        latest_us = since_us + _AHEAD_US
+        if self._seen_until_us > latest_us:
+            self._seen_until_us = 0
         found = look.value(device.process_samples(max(since_us, self._seen_until_us), self._pid_exists))
         if found is None:
             return None
         look.refused["process"] += found.rejected_rows
         percents: dict[int, list[int]] = {}
         for sample in found.rows:
+            if sample.timestamp_us > latest_us:
+                look.refused["process"] += 1
+                continue
             percents.setdefault(sample.pid, []).append(sample.sm_percent)
             self._seen_until_us = max(self._seen_until_us, sample.timestamp_us)
         return {pid: sum(each) / len(each) / 100 for pid, each in percents.items()}

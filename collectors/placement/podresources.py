@@ -3,7 +3,8 @@
     with PodResources(Path("/var/lib/kubelet/pod-resources/kubelet.sock")) as kubelet:
         kubelet.pods()
 
-Whoever connects to the socket must be able to write to it, so it is mounted writable, and root is needed as a rule.
+Whoever connects must have the right to write to the socket, which is root's as a rule; a read-only mount of its folder
+is no hindrance.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FROZEN_READINGS: Final = 5
 """So many readings without news, with power drawn, are a meter that stands still."""
+_MOST_WATTS: Final = 20_000
+"""What no board draws, where none tells its limit."""
 # The driver averages over its own second and the meter has its own tick, so a step may look a little too large.
 _POWER_TOLERANCE: Final = 1.2
 
@@ -132,15 +134,13 @@ class EnergyMeter:
         return Added(whole, step.since_second, tuple({*flags, "estimated"}))
 
     def _is_impossible(self, millijoules: int, step: Step) -> bool:
-        """Whether the board would have drawn more than it may; unknown is not impossible."""
-        if not step.limit_watts:
-            return False
+        """Whether the board would have drawn more than it may, or than any board could."""
         seconds: float = step.second - self.changed_second
         if step.ts_nanoseconds is not None and self.changed_nanoseconds is not None:
             # A tick is a whole second, a reading is not taken exactly then.
             seconds = (step.ts_nanoseconds - self.changed_nanoseconds) / 1_000_000_000
         seconds = max(seconds, 1.0) + step.skipped * step.longest_gap_seconds
-        return millijoules > seconds * step.limit_watts * 1000 * _POWER_TOLERANCE
+        return millijoules > seconds * (step.limit_watts or _MOST_WATTS) * 1000 * _POWER_TOLERANCE
 
     def _change(self, total: int | None, second: int, ts_nanoseconds: int | None) -> None:
         self.total_millijoules = total

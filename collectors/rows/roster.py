@@ -1,6 +1,7 @@
 """The devices a node has shown so far: one that is no longer named is lost, not fewer.
 
-A board stays in the fleet until an operator takes it out (`forget`). A part of a board (a MIG instance) is there as
+A board stays in the fleet until an operator takes it out (`forget`), or another that was never seen before sits at its
+PCI address: then it was replaced. A part of a board (a MIG instance) is there as
 long as its board names it: when the board is present without it, the board was cut anew and the part is no more.
 """
 
@@ -28,6 +29,12 @@ class Roster:
         """Begin with no device, or with those of a state; what is no device in it is left out."""
         self._known: dict[_Key, DeviceSample] = {sample.key: sample for sample in _read(state)}
         self._seen = 0
+        self._replaced: set[str] = set()
+
+    @property
+    def known(self) -> tuple[DeviceSample, ...]:
+        """The devices as they were named last; after a restart, without readings."""
+        return tuple(self._known.values())
 
     @property
     def expected(self) -> int:
@@ -46,9 +53,10 @@ class Roster:
 
         A missing device is lost; it is unobserved where the source leaves out what nobody holds, or could not be asked.
         """
+        samples = self._without_replaced(samples)
         present = {sample.key: sample for sample in samples}
         boards = [sample for sample in present.values() if sample.parent_uuid is None]
-        self._seen = sum(1 for sample in boards if sample.state not in _UNSEEN and sample.uuid)
+        self._seen = sum(map(_is_here, boards))
         missing = tuple(self._missing(present, "unobserved" if lists_holders_only else "lost"))
         for key, sample in present.items():
             # One without any name cannot be missed.
@@ -61,6 +69,27 @@ class Roster:
         for key, sample in list(self._known.items()):
             if uuid in {sample.uuid, sample.parent_uuid}:
                 del self._known[key]
+
+    def _without_replaced(self, samples: Sequence[DeviceSample]) -> Sequence[DeviceSample]:
+        """The samples but those of boards that are away and whose place a new one has taken."""
+        fresh = {
+            sample.pci_bus_id.lower()
+            for sample in samples
+            if _is_here(sample) and sample.pci_bus_id and sample.key not in self._known
+        }
+        if fresh:
+            here = {sample.uuid for sample in samples if _is_here(sample)}
+            for before in list(self._known.values()):
+                if before.parent_uuid is not None or not before.uuid or before.uuid in here:
+                    continue
+                if (before.pci_bus_id or "").lower() in fresh:
+                    self.forget(before.uuid)
+                    self._replaced.add(before.uuid)
+        if not self._replaced:
+            return samples
+        # A source that remembers by itself still names it; if it is read again, it is back.
+        self._replaced -= {sample.uuid for sample in samples if _is_here(sample)}
+        return [sample for sample in samples if not self._replaced & {sample.uuid, sample.parent_uuid}]
 
     def state(self) -> dict[str, Any]:
         """The devices by what they are, as plain values for JSON."""
@@ -79,6 +108,11 @@ class Roster:
             yield DeviceSample(
                 **_identity(before), owner=before.owner, state=told, quality=("stale",) if before.owner else ()
             )
+
+
+def _is_here(sample: DeviceSample) -> bool:
+    """Whether it is a board that can be read."""
+    return sample.parent_uuid is None and bool(sample.uuid) and sample.state not in _UNSEEN
 
 
 def _identity(sample: DeviceSample) -> dict[str, Any]:

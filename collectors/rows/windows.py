@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fleet.telemetry import DeviceWindowRow
 
 _STATE_VERSION = 1
+_DEVICE_LIMIT = 1024
+"""No node has so many; a source that makes up names must not fill the memory."""
 
 
 class Windows:
@@ -47,7 +49,7 @@ class Windows:
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        """How many values were not believed, by reason: `range` and `implausible_energy`."""
+        """How much was not believed, by reason: `range`, `implausible_energy` and `too_many_devices`."""
         return self._watch.rejected
 
     def advance(self, second: int, samples: Sequence[DeviceSample]) -> tuple[DeviceWindowRow, ...]:
@@ -66,6 +68,9 @@ class Windows:
             if device is None or len(device) > TEXT_LIMIT:
                 continue
             track = self._tracks.get(device)
+            if track is None and len(self._tracks) >= _DEVICE_LIMIT:
+                self._watch.rejected["too_many_devices"] += 1
+                continue
             if track is None:
                 track = self._tracks[device] = DeviceTrack.begin(self._watch, sample, second)
             else:

@@ -7,6 +7,7 @@ nothing but its spool. `services.agent.assembly` puts it together.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.metadata
 import json
 import logging
@@ -23,6 +24,7 @@ from fleet.config import load_config_file
 from fleet.errors import GputallyError, one_line
 from fleet.identity import bounded_name
 from fleet.log import setup
+from services.finding import has_failed, lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +67,9 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"gputally-agent {version()}")
     verbs = root.add_subparsers(dest="verb", required=True, metavar="VERB")
     verbs.add_parser("identify", help="print this node's identity as one JSON line")
+    doctor = verbs.add_parser("doctor", help="tell what the agent can and cannot see here, with the fix")
+    doctor.add_argument("--config", type=Path, metavar="FILE", help="the agent's gputally.toml; without it, defaults")
+    doctor.add_argument("--node", metavar="NAME", help="name of this node, instead of the configured one or the host's")
     run = verbs.add_parser("run", help="read the devices, serve their metrics and send them to the hub until stopped")
     run.add_argument("--config", type=Path, metavar="FILE", help="gputally.toml with a section [agent]")
     run.add_argument("--node", metavar="NAME", help="name of this node, instead of the configured one or the host's")
@@ -92,9 +97,19 @@ def run_until_stopped(config: Agent, node: str) -> int:
     logging.getLogger(__name__).info(
         "agent started", extra={"node": node, "page_port": agent.page_port, "hub": config.hub.address or "none"}
     )
+    gc.freeze()  # what is loaded by now stays: it need not be looked through again and again
     stopping.wait()
     agent.stop()
     return 0
+
+
+def examine(config: Path | None, node: str | None) -> int:
+    """Print what the doctor finds, one line each; 1 if something must be mended."""
+    from services.agent.doctor import examine_node
+
+    findings = examine_node(config, node)
+    sys.stdout.writelines(f"{line}\n" for line in lines(findings))
+    return int(has_failed(findings))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,6 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.verb == "identify":
         sys.stdout.write(json.dumps(identify()) + "\n")
         return 0
+    if arguments.verb == "doctor":
+        return examine(arguments.config, arguments.node)
     setup(arguments.log_level)
     try:
         config = load_config_file(arguments.config).agent if arguments.config else Agent()

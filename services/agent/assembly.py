@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from collectors.guard import Guard
 from collectors.holders.pod_folders import PodFolders
 from collectors.holders.procs import ProcessOwners, sees_host_processes
+from collectors.kernel_log.collector import KMSG
 from collectors.registry import make_collector
 from collectors.runners import ProcessRunner, ThreadRunner
 from exporters.batch import Batch
@@ -46,14 +47,18 @@ class NodeAgent:
         self._config, self._node, self._boot_id, self._version = config, node, boot_id, version
         self._spool = Spool(Path(config.spool), config.spool_mebibytes * 1024 * 1024) if config.hub.address else None
         self._push = Push(self._spool, _push_settings(config)) if self._spool else None
+        state = self._state()
+        self._goes_on = state is not None and state.get("log_until_ns") is not None
         period = 1 if config.devices == "nvml" else config.dcgm_period_seconds
         self._recorder = Recorder(
-            RecorderSettings(node, period, config.bridge_seconds, config.expected_gpus),
+            RecorderSettings(
+                node, period, config.bridge_seconds, config.expected_gpus, has_scheduler=bool(config.kubelet_socket)
+            ),
             processes=ProcessOwners(PROC, Path(config.job_maps) if config.job_maps else None)
             if config.processes
             else None,
-            pods=PodFolders() if config.kubelet_socket else None,
-            state=self._state(),
+            pods=PodFolders(Path(config.pod_logs), Path(config.cgroups)) if config.kubelet_socket else None,
+            state=state,
         )
         self._runtime = Runtime(
             node, self._recorder, _devices(config), list(self._others()), period_seconds=period, save=self._save
@@ -96,7 +101,9 @@ class NodeAgent:
             guard = _threaded("placement", {"socket_path": config.kubelet_socket}, deadline_seconds=15)
             yield guard, PLACEMENT_PERIOD_SECONDS, lambda visit: _claim(recorder, visit)
         if config.kernel_log:
-            guard = _threaded("kernel_log", {"path": config.kernel_log}, deadline_seconds=5)
+            # The kernel keeps what it said while no agent ran; where one ran before, that is read up to where it was.
+            options = {"path": config.kernel_log, "since_boot": self._goes_on and config.kernel_log == KMSG}
+            guard = _threaded("kernel_log", options, deadline_seconds=5)
             yield guard, KERNEL_LOG_PERIOD_SECONDS, lambda visit: _happened(recorder, visit)
 
     def _state(self) -> Mapping[str, Any] | None:
@@ -104,10 +111,11 @@ class NodeAgent:
         if not isinstance(found, dict):
             return None
         # One that was saved while the clock ran ahead would leave the agent blind until time catches up.
-        if found.get("boot_id") == self._boot_id and found.get("saved_at_second", 0) <= time.time():
+        is_of_this_boot = found.get("boot_id") == self._boot_id
+        if is_of_this_boot and found.get("saved_at_second", 0) <= time.time():
             return found
         # After a boot all counters begin again; which devices there were is still worth knowing.
-        return {"roster": found.get("roster")}
+        return {"roster": found.get("roster"), "log_until_ns": None if is_of_this_boot else 0}
 
     def _save(self, rows: Mapping[str, tuple[Row, ...]]) -> None:
         if self._spool is None:
@@ -142,14 +150,12 @@ class NodeAgent:
 
 def _devices(config: Agent) -> Guard:
     if config.devices == "nvml":
-        runner = ProcessRunner("nvml", {"host_pids": config.processes and sees_host_processes(PROC)})
+        host_pids = config.processes and sees_host_processes(PROC)
+        # Time is kept by the thread that waits for it, so a driver that is slow to start may not hold it up.
+        runner = ProcessRunner("nvml", {"host_pids": host_pids}, waits_for_start=False)
         return Guard("nvml", runner, deadline_seconds=DEVICES_DEADLINE_SECONDS)
     options = {"source": config.dcgm_url, "byte_limit": PAGE_BYTE_LIMIT}
     return _threaded("dcgm", options, deadline_seconds=DEVICES_DEADLINE_SECONDS)
-
-
-def _processes(config: Agent) -> ProcessOwners | None:
-    return ProcessOwners(PROC, Path(config.job_maps) if config.job_maps else None) if config.processes else None
 
 
 def _threaded(name: str, options: Mapping[str, Any], *, deadline_seconds: float) -> Guard:
@@ -157,7 +163,7 @@ def _threaded(name: str, options: Mapping[str, Any], *, deadline_seconds: float)
 
 
 def _claim(recorder: Recorder, visit: Visit) -> None:
-    """A node without a kubelet has no claims; a kubelet that cannot be asked leaves the holders unknown."""
+    """A node without a kubelet has no claims; one that cannot be asked, or has gone, leaves the holders unknown."""
     if visit.reading:
         recorder.claim(visit.reading.claims, visit.reading.allocatable, is_known=True)
     else:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from collectors.faults.faults import Faults, event_row
+from collectors.faults.page_xids import PageXids
 from collectors.holders.claim_holders import ClaimAges
 from collectors.holders.holders import Holders, unattributed
 from collectors.rows.device_rows import DeviceRows
@@ -21,17 +23,21 @@ from collectors.rows.roster import Roster
 from collectors.rows.windows import Windows
 from fleet.catalogue import by_name
 from fleet.measurement import Measurement
+from services.agent.evidence import Evidence, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from collectors.holders.pod_folders import KnownPods, PodFolders
-    from collectors.holders.procs import ProcessOwner, ProcessOwners
+    from collectors.holders.pod_folders import PodFolders
+    from collectors.holders.procs import ProcessOwners
     from collectors.samples import Claim, DeviceEvent, DeviceSample, Held, Reading, Rejected
     from fleet.telemetry import Row
 
-EVIDENCE_EVERY_SECONDS: Final = 5
-"""How often the host is asked whose the processes and which the pods are."""
+KERNEL_LOG: Final = "kernel_log"
+MOST_DEVICES: Final = 1024
+"""No node has so many; a source that makes up names must not take the memory and time of all."""
+MOST_EVENTS: Final = 8192
+"""Kept for one batch. A storm of more is counted, and its first events tell what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,13 @@ class RecorderSettings:
     period_seconds: int = 1
     bridge_seconds: int = 300
     expected_gpus: int = 0
+    has_scheduler: bool = False
+    """Holders are unknown until a scheduler was asked first; else an agent that starts would guess them."""
+
+    @property
+    def longest_silence_seconds(self) -> int:
+        """Who holds a device is known from others: a device that is slow to answer does not make it unknown."""
+        return 3 * self.longest_gap_seconds
 
     @property
     def longest_gap_seconds(self) -> int:
@@ -56,15 +69,6 @@ class _Claims:
     claims: tuple[Claim, ...] | None = None
     allocatable: tuple[str, ...] | None = None
     is_known: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    """What the host says: whose the processes are, which jobs were given a device, which pods there are."""
-
-    owners: Mapping[int, ProcessOwner] | None = None
-    jobs: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    pods: KnownPods | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,44 +98,63 @@ class Recorder:
         """Begin anew, or from a state that an earlier process left."""
         state, gap = state or {}, settings.longest_gap_seconds
         self._settings = settings
-        self._processes, self._pods = processes, pods
         self._lock = threading.Lock()
-        self._windows = Windows(longest_gap_seconds=gap, state=state.get("windows"))
-        self._roster = Roster(state=state.get("roster"))
+        self._surroundings, self._evidence = Surroundings(processes, pods), Evidence()
+        self._windows = Windows(longest_gap_seconds=gap, state=_part(state, "windows"))
+        self._roster = Roster(state=_part(state, "roster"))
         self._holdings = HoldingRows(
-            bridge_seconds=settings.bridge_seconds, longest_gap_seconds=gap, state=state.get("holdings")
+            bridge_seconds=settings.bridge_seconds,
+            longest_gap_seconds=settings.longest_silence_seconds,
+            state=_part(state, "holdings"),
         )
-        self._device_rows, self._faults = DeviceRows(), Faults()
+        self._device_rows, self._faults, self._page_xids = DeviceRows(), Faults(), PageXids()
         self._holders, self._ages = Holders(), ClaimAges()
-        self._claims, self._evidence, self._evidence_at = _Claims(), _Evidence(), 0
+        self._claims = _Claims()
+        self._scheduler_spoke = state.get("scheduler_spoke") is True
+        if settings.has_scheduler:
+            self._claims = _Claims(is_known=False)
         self._witnesses: set[str] = set()
         self._rows: dict[str, list[Row]] = {}
         self._seen = _Seen()
         self._conflicts, self._in_conflict, self._blind_ms = 0, frozenset[str](), 0
+        self._refused: Counter[str] = Counter()
+        # Up to when the kernel's log was recorded by the process before, was heard by this one, and is in rows.
+        until_ns = state.get("log_until_ns")
+        self._recorded_ns = until_ns if isinstance(until_ns, int) else None
+        self._heard_ns = self._log_until_ns = self._recorded_ns
+        # In the boot of the state, devices are where they were.
+        self._addresses = _addresses(self._roster.known) if state.get("windows") else {}
 
     def claim(self, claims: tuple[Claim, ...] | None, allocatable: tuple[str, ...] | None, *, is_known: bool) -> None:
-        """Take what the scheduler says now. Not known is neither nobody nor no scheduler: holders are unknown then."""
-        self._claims = _Claims(claims, allocatable, is_known)
+        """Take what the scheduler says now. Not known is neither nobody nor no scheduler: holders are unknown then.
+
+        A scheduler that has spoken in this boot and is not there now is away: what it gave out is still held.
+        """
+        self._scheduler_spoke = self._scheduler_spoke or claims is not None
+        self._claims = _Claims(claims, allocatable, is_known and (claims is not None or not self._scheduler_spoke))
 
     def happened(self, source: str, events: tuple[DeviceEvent, ...] | None, now_ns: int | None = None) -> None:
         """Take what a source of events reports; None when it cannot be read. What is new becomes rows and counts."""
         now_ns = time.time_ns() if now_ns is None else now_ns
         with self._lock:
+            if source == KERNEL_LOG and events is not None:
+                events = self._not_recorded(events, now_ns)
             (self._witnesses.discard if events is None else self._witnesses.add)(source)
             self._faults.sources = frozenset(self._witnesses)
-            fresh = self._faults.add(events or (), now_ns, _addresses(self._seen.samples))
-            self._keep("device_event", [event_row(event) for event in fresh])
+            self._record_faults(events or (), now_ns)
 
     def tick(self, source: str, second: int, reading: Reading | None, now_ns: int) -> dict[str, tuple[Row, ...]]:
         """Advance to a whole second with what the devices say; None when they could not be asked.
 
         Returns the rows of windows that are over, by table; usually none.
         """
-        self.happened(source, reading.events if reading else None, now_ns)
-        known = reading.samples if reading else ()
+        known = reading.samples[:MOST_DEVICES] if reading else ()
+        self.happened(source, (*reading.events, *self._page_xids.news(known)) if reading else None, now_ns)
+        samples = self._roster.complete(known, lists_holders_only=reading is None or reading.lists_holders_only)
+        # Files may be slow (job maps on a network share): whoever asks for the page does not wait for them.
+        self._evidence = self._surroundings.look(second, samples, self._claims.claims)
         with self._lock:
-            samples = self._roster.complete(known, lists_holders_only=reading is None or reading.lists_holders_only)
-            self._look_around(second, samples)
+            self._refused["too_many_devices"] += len(reading.samples) - len(known) if reading else 0
             held = self._held(second, samples)
             if reading:
                 self._keep("seen_device", self._device_rows.changed(second, samples))
@@ -146,6 +169,9 @@ class Recorder:
     def finish(self, second: int) -> dict[str, tuple[Row, ...]]:
         """The rows of the windows that are open, when the agent stops."""
         with self._lock:
+            # No witness will come any more for what waits to be confirmed.
+            self._faults.sources = frozenset()
+            self._record_faults((), time.time_ns())
             self._keep("device_window", self._windows.close(second))
             self._keep("held_window", self._holdings.close(second))
             return self._taken()
@@ -157,13 +183,16 @@ class Recorder:
                 "windows": self._windows.state(),
                 "roster": self._roster.state(),
                 "holdings": self._holdings.state(),
+                "scheduler_spoke": self._scheduler_spoke,
+                "log_until_ns": self._log_until_ns,
             }
 
     def measurements(self) -> Iterator[Measurement]:
         """The series of devices, holders and faults as they stand."""
-        seen, node = self._seen, self._settings.node
+        node = self._settings.node
         with self._lock:
-            counts = dict(self._faults.counts)
+            seen, counts = self._seen, dict(self._faults.counts)
+            refused_by = {"windows": dict(self._windows.rejected), "recorder": dict(self._refused)}
         yield from measured_devices(
             node, seen.samples, epochs=seen.epochs, estimated_millijoules=seen.estimated_millijoules
         )
@@ -174,20 +203,12 @@ class Recorder:
         yield Measurement(by_name("gputally_agent_seen_gpus"), (node,), seen.seen)
         yield Measurement(by_name("gputally_agent_device_conflict_events_total"), (node,), self._conflicts)
         yield Measurement(by_name("gputally_agent_window_blind_seconds_total"), (node,), self._blind_ms / 1000)
-        for reason, count in sorted(self._windows.rejected.items()):
-            yield Measurement(by_name("gputally_collector_rejected_events_total"), (node, "windows", reason), count)
+        for part, reasons in refused_by.items():
+            for reason, count in sorted(reasons.items()):
+                if count:
+                    yield Measurement(by_name("gputally_collector_rejected_events_total"), (node, part, reason), count)
         for refused in seen.unattributed:
             yield Measurement(by_name("gputally_agent_unattributed_claims"), (node, refused.reason), refused.count)
-
-    def _look_around(self, second: int, samples: tuple[DeviceSample, ...]) -> None:
-        if 0 <= second - self._evidence_at < EVIDENCE_EVERY_SECONDS:
-            return
-        self._evidence_at = second
-        self._evidence = _Evidence(
-            self._processes.of_devices(samples) if self._processes else None,
-            self._processes.jobs(samples) if self._processes else {},
-            self._pods.look() if self._pods and self._claims.claims is not None else None,
-        )
 
     def _held(self, second: int, samples: tuple[DeviceSample, ...]) -> tuple[Held, ...] | None:
         """Who holds what now; None when nobody can say."""
@@ -195,6 +216,7 @@ class Recorder:
         if not claims.is_known:
             return None
         held = self._holders.now(
+            second,
             samples,
             claims.claims,
             evidence.owners,
@@ -222,14 +244,33 @@ class Recorder:
             self._windows.estimated_millijoules(),
         )
 
+    def _not_recorded(self, events: tuple[DeviceEvent, ...], now_ns: int) -> tuple[DeviceEvent, ...]:
+        """What the log says that no process has recorded yet; only the first visit reads what was there before it."""
+        since_ns, self._recorded_ns, self._heard_ns = self._recorded_ns, None, now_ns
+        if since_ns is None:
+            return events
+        return tuple(event for event in events if (event.ts_nanoseconds or now_ns) > since_ns)
+
+    def _record_faults(self, events: Sequence[DeviceEvent], now_ns: int) -> None:
+        fresh = self._faults.add(events, now_ns, _addresses(self._seen.samples) or self._addresses)
+        kept = fresh[: max(0, MOST_EVENTS - len(self._rows.get("device_event", ())))]
+        self._refused["too_many_events"] += len(fresh) - len(kept)
+        self._keep("device_event", [event_row(event) for event in kept])
+
     def _keep(self, table: str, rows: Sequence[Row]) -> None:
         if rows:
             self._rows.setdefault(table, []).extend(rows)
 
     def _taken(self) -> dict[str, tuple[Row, ...]]:
         taken = {table: tuple(rows) for table, rows in self._rows.items()}
-        self._rows = {}
+        self._rows, self._log_until_ns = {}, self._heard_ns
         return taken
+
+
+def _part(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """A part of a state; None for what is no such part, so that a damaged one costs a bridge and not the agent."""
+    part = state.get(name)
+    return part if isinstance(part, dict) else None
 
 
 def _addresses(samples: tuple[DeviceSample, ...]) -> dict[str, str]:

@@ -74,7 +74,11 @@ class Runtime:
     def health(self) -> tuple[bool, str]:
         """Whether time is kept: the devices are asked, whatever they answer."""
         age = time.monotonic() - self._ticked_at
-        return (True, "ok") if age < _STALLED_SECONDS else (False, f"no tick for {age:.0f} seconds")
+        return (
+            (True, "ok")
+            if age < max(_STALLED_SECONDS, 3 * self._period_seconds)
+            else (False, f"no tick for {age:.0f} seconds")
+        )
 
     def ready(self) -> tuple[bool, str]:
         """Whether the devices have been asked once, so that the page is worth a scrape."""
@@ -114,7 +118,11 @@ class Runtime:
             if visit.reason and visit.reason != said:
                 log.warning("collector", extra={"collector": guard.collector, "reason": visit.reason})
             said = visit.reason or ""
-            use(visit)
+            try:
+                use(visit)
+            except Exception:
+                # The thread must live: a source that nobody asks any more would stand as it was, and be believed.
+                log.exception("a visit was lost", extra={"collector": guard.collector})
             self._stopping.wait(period_seconds)
 
     def _record(self, rows: Mapping[str, tuple[Row, ...]]) -> None:

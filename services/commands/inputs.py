@@ -8,14 +8,15 @@ import click
 
 from chargeback.kinds import KINDS
 from chargeback.load import LoadOptions, load_files
+from fleet.config import CONFIG_FILE
 from fleet.errors import ConfigError, InputError, one_line
 from fleet.period import zone_named
+from services.agent.doctor import examine_node
 from services.commands.options import FOLDER, in_workspace
 from services.doctor import examine
+from services.finding import has_failed, lines
 from services.terminal import complain, progress, say
 from services.workspace import Workspace, create
-
-MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
 @click.command()
@@ -88,13 +89,16 @@ def load(
 
 
 @click.command()
+@click.option("--node", "with_node", is_flag=True, help="Look at this GPU node too, as its agent would see it.")
 @in_workspace
-def doctor(folder: Path) -> None:
+def doctor(folder: Path, *, with_node: bool) -> None:
     """Examine the installation and the workspace; exit 1 if something must be mended."""
     findings = examine(folder)
-    for finding in findings:
-        say(f"{MARKS[finding.level]}  {finding.subject}: {one_line(finding.message)}")
-    if any(finding.level == "fail" for finding in findings):
+    if with_node:
+        findings += examine_node(folder / CONFIG_FILE)
+    for line in lines(findings):
+        say(line)
+    if has_failed(findings):
         raise SystemExit(1)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exporters.page_server import PageSettings
+from fleet.address import is_loopback, split_address
 from fleet.errors import ConfigError
-from fleet.hub_config import split_address
 from store.telemetry_arrow import BatchLimits
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def hub_settings(workspace: Path, hub: Hub) -> HubSettings:
     certificate = _file(workspace, "tls_certificate", hub.tls_certificate)
     key = _file(workspace, "tls_key", hub.tls_key)
     settings = HubSettings(
-        listen=split_address("listen", hub.listen),
+        listen=split_address(hub.listen),
         pages=PageSettings(
             listen=hub.metrics_listen,
             tls_certificate=str(certificate or "") if hub.metrics_tls else "",
@@ -68,7 +67,7 @@ def hub_settings(workspace: Path, hub: Hub) -> HubSettings:
         limits=BatchLimits(bytes=hub.batch_mebibytes * MEBIBYTE, rows=hub.batch_rows),
         drain_seconds=hub.drain_seconds,
     )
-    if not hub.insecure and not _is_loopback(settings.listen[0]):
+    if not hub.insecure and not is_loopback(settings.listen[0]):
         if not settings.tls_certificate:
             raise ConfigError(
                 f"hub.listen {hub.listen} is not a loopback address and hub.tls_certificate is not set: what agents "
@@ -89,10 +88,3 @@ def _file(workspace: Path, name: str, text: str) -> Path | None:
     if not path.is_file():
         raise ConfigError(f"hub.{name}: there is no file {path}")
     return path
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

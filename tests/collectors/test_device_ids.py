@@ -94,6 +94,18 @@ def test_dcgm_exporter_714_dynamic_instance_is_unattributed_never_the_boards(tex
     assert found.parent in {FIRST, SECOND, THIRD}
 
 
+def test_dcgm_exporter_714_an_instance_is_known_by_its_place_where_the_driver_tells_it() -> None:
+    parts = [mig(BOARDS[0], 7 + n, placement_start=n) for n in (0, 1, 6)]
+    node = [BOARDS[0], *parts]
+    for n, part in zip((0, 1, 6), parts, strict=True):
+        assert meant(f"node-a/gpu-7-mig-19-{n}-1", DRA, node) == Resolved(part.uuid, FIRST)
+        assert meant(f"node-a/gpu-7-mig-1g10gb-19-{n}", DRA, node) == Resolved(part.uuid, FIRST)
+    assert reason("node-a/gpu-7-mig-19-4-1", DRA, node) == "instance_unproven"
+    assert reason("node-a/gpu-7-mig-14-6-2", DRA, node) == "instance_unproven", "another size than what is there"
+    half_known = [BOARDS[0], parts[0], mig(BOARDS[0], 8)]
+    assert reason("node-a/gpu-7-mig-19-0-1", DRA, half_known) == "instance_unproven"
+
+
 def test_an_instance_that_two_places_seem_to_be_is_neither() -> None:
     claims = [claim("n/gpu-6-mig-19-0-1", "a", DRA), claim("n/gpu-6-mig-19-1-1", "b", DRA), claim(FIRST, "c")]
     found = [resolved for _, resolved in DeviceIds(NODE).resolve_all(claims)]

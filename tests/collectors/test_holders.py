@@ -152,13 +152,29 @@ def test_a_page_is_asked_only_where_nothing_else_is_known() -> None:
 def test_who_holds_is_worked_out_again_only_when_it_may_differ() -> None:
     asked = Holders()
     claims, owners = (claim(NAME),), owned(p10=by_user("ada"))
-    first = asked.now([BOARD], claims, owners)
-    assert asked.now([replace(BOARD, power_watts=300.0, state="degraded")], (claim(NAME),), dict(owners)) is first
-    assert brief(asked.now([BOARD], (claim(NAME, "b"),), owners)) == [("b", WHOLE, "exact")]
-    assert asked.now([on(BOARD, 10)], (), owners) == holders([on(BOARD, 10)], (), owners)
-    assert asked.now([on(BOARD, 11)], (), owners) == ()
-    assert asked.now([BOARD], (), owners, jobs={NAME: ("1",)}) == holders([BOARD], (), owners, jobs={NAME: ("1",)})
-    assert asked.now([BOARD], (), owners, jobs={}) == ()
+    first = asked.now(0, [BOARD], claims, owners)
+    assert asked.now(0, [replace(BOARD, power_watts=300.0, state="degraded")], (claim(NAME),), dict(owners)) is first
+    assert brief(asked.now(0, [BOARD], (claim(NAME, "b"),), owners)) == [("b", WHOLE, "exact")]
+    assert asked.now(0, [on(BOARD, 10)], (), owners) == holders([on(BOARD, 10)], (), owners)
+    assert asked.now(0, [on(BOARD, 11)], (), owners) == ()
+    assert asked.now(0, [BOARD], (), owners, jobs={NAME: ("1",)}) == holders([BOARD], (), owners, jobs={NAME: ("1",)})
+    assert asked.now(0, [BOARD], (), owners, jobs={}) == ()
+
+
+def test_what_users_hold_is_settled_for_the_rest_of_a_window() -> None:
+    """What each process uses is another figure with each look; who uses the device is not."""
+    asked, owners = Holders(), owned(p10=by_user("ada"), p11=by_user("bob"))
+
+    def users(second: int, *ratios: float) -> list[tuple[str | None, int, str]]:
+        listed = tuple(process(10 + n, sm_ratio=ratio) for n, ratio in enumerate(ratios))
+        return brief(asked.now(second, [replace(BOARD, processes=listed)], None, owners))
+
+    first = users(60, 0.3, 0.1)
+    assert first == [("ada", 750_000, "split"), ("bob", 250_000, "split")]
+    assert users(61, 0.1, 0.1) == users(119, 0.0, 0.4) == first
+    assert users(120, 0.1, 0.1) == [("ada", 500_000, "split"), ("bob", 500_000, "split")]
+    assert users(121, 0.1) == [("ada", WHOLE, "split")], "who ended holds nothing from that second on"
+    assert users(122, 0.3, 0.1) == first, "nor does one who came wait for the window's end"
 
 
 # What always holds

@@ -38,6 +38,15 @@ def test_one_job_a_line_and_empty_lines_say_nothing(folder: Path) -> None:
     }
 
 
+def test_slurm_operator_112_a_prolog_may_name_devices_by_number_by_uuid_or_by_instance(folder: Path) -> None:
+    """Slurm 25.11 has UUIDs in CUDA_VISIBLE_DEVICES, so a prolog names its files by them."""
+    (folder / (INSTANCE.uuid or "")).write_text("4720\n")
+    found = jobs_by_device(read_job_maps(folder), [*BOARDS, INSTANCE])
+    assert found[INSTANCE.uuid or ""] == ("4714_3", "4715+1", "4720")
+    moved = [DeviceSample(kind="gpu", uuid=UUID.format(1), slot="9")]
+    assert jobs_by_device(read_job_maps(folder), moved) == {UUID.format(1): ("4713",)}, "a UUID holds wherever it sits"
+
+
 def test_files_by_number_by_uuid_and_by_instance(folder: Path) -> None:
     assert jobs_by_device(read_job_maps(folder), [*BOARDS, INSTANCE]) == {
         UUID.format(0): ("4711", "4712"),

@@ -214,6 +214,21 @@ def test_processes_with_their_memory_and_share(machine: Machine, watched: Watche
     )
 
 
+def test_nvtop_110_a_sample_of_the_far_future_does_not_hide_those_that_follow(
+    machine: Machine, watched: Watched
+) -> None:
+    """Its time would be the one to go on from, and no process would seem to use anything ever again."""
+    now_us = START_NS // 1000
+    machine.change({"0.procs": "4242:1000", "0.putil": f"4242:{now_us}:40 4242:{2**62}:90"})
+    reading = watched.visit()
+    assert reading.samples[0].processes == (DeviceProcess(4242, 1000, 0.4),)
+    assert Rejected("process", 1) in reading.rejected
+    machine.change({"0.putil": f"4242:{now_us + 15_000_000}:60"})
+    for _ in range(15):
+        rows = watched.rows()
+    assert rows[uuid(0)].processes == (DeviceProcess(4242, 1000, 0.6),)
+
+
 def test_gpu_metrics_agent_37_no_sample_is_no_use_and_not_unknown(machine: Machine, watched: Watched) -> None:
     machine.change({"0.procs": "4242:1000", "0.putil_first": "!6", "0.putil": ""})
     assert watched.rows()[uuid(0)].processes == (DeviceProcess(4242, 1000, 0.0),)

@@ -42,6 +42,17 @@ def test_each_instance_is_a_row_of_its_own(watched: Watched) -> None:
     assert (row.sm_ratio, row.occupancy_ratio, row.tensor_ratio, row.dram_ratio) == (0.2, 0.2025, 0.125, 0.77)
 
 
+def test_dcgm_exporter_714_the_place_of_an_instance_is_told_where_it_may_be(machine: Machine, watched: Watched) -> None:
+    """To root; to others it stays unknown, and each instance is asked for once."""
+    machine.change({"1.gi7.placement": "0 1", "1.gi8.placement": "6 1", "1.gi9.handle": "!4"})
+    rows = watched.rows()
+    assert [rows[mig_uuid(1, slot)].placement_start for slot in range(4)] == [0, 6, None, None]
+    assert {rows[uuid(0)].placement_start, rows[uuid(1)].placement_start} == {None}
+    for _ in range(3):
+        rows = watched.rows()
+    assert (rows[mig_uuid(1, 1)].placement_start, machine.asked("1.gi8.placement")) == (6, 1)
+
+
 def test_dcgm_exporter_216_there_is_no_utilisation_under_mig(machine: Machine, watched: Watched) -> None:
     """Not of an instance and not of its board, even where the driver answers 0 instead of `not supported`."""
     for answer in ("0", "!3"):

@@ -15,7 +15,7 @@ from tests.nvml_shim.machine import ROOT
 SOURCES = sorted((ROOT / "collectors" / "nvml").glob("*.py"))
 NAME = re.compile(r"nvml[A-Z]\w*")
 READS = re.compile(
-    r"nvml(Init|Shutdown|(Device|System)Get\w+|DeviceRegisterEvents|EventSet(Create|Free|Wait_v2)"
+    r"nvml(Init|Shutdown|(Device|System|GpuInstance)Get\w+|DeviceRegisterEvents|EventSet(Create|Free|Wait_v2)"
     r"|Gpm(QueryDeviceSupport|Sample(Alloc|Free|Get)|MigSampleGet|MetricsGet))"
 )
 WRITES = re.compile(
@@ -77,5 +77,6 @@ def test_the_structs_have_the_sizes_that_the_library_writes() -> None:
         "c_nvmlProcessUtilizationSample_t": 32,
         "nvmlPciInfo_t": 68,
         "c_nvmlDeviceAttributes": 40,
+        "c_nvmlGpuInstanceInfo_t": 24,
     }
     assert {name: ctypes.sizeof(getattr(pynvml, name)) for name in sizes} == sizes

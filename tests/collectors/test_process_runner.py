@@ -45,6 +45,11 @@ def until(guard: Guard, wanted: str, seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
+def descriptors() -> int:
+    """How many files this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def is_alive(pid: int) -> bool:
     """Whether a process runs; a zombie does not."""
     try:
@@ -81,6 +86,66 @@ def test_dcgm_exporter_84_a_hung_driver_call_is_overdue_and_its_process_replaced
     while is_alive(hung):
         assert time.monotonic() < deadline, "the hung process was not killed"
         time.sleep(0.05)
+
+
+def test_a_driver_that_is_slow_to_start_holds_nobody_up(machine: Machine, runner: ProcessRunner) -> None:
+    """Who keeps time is told each time that it is overdue; the process is left to go on, and answers in the end."""
+    runner = ProcessRunner("nvml", {}, start_seconds=20, waits_for_start=False)
+    machine.change({"*.init.sleep_ms": 1500})
+    guard = Guard("nvml", runner, deadline_seconds=0.3)
+    pids = set()
+    for _ in range(3):
+        began = time.monotonic()
+        visit = guard.visit()
+        assert time.monotonic() - began < 1.2, "as long as the driver took"
+        assert (visit.outcome, visit.reason) == ("overdue", "no answer yet: the driver sets up its devices")
+        pids.add(runner.pid)
+    until(guard, "ok")
+    assert (runner.replaced, pids) == (0, {runner.pid})
+    runner.close()
+
+
+def test_a_driver_that_never_starts_is_given_up(machine: Machine, runner: ProcessRunner) -> None:
+    runner = ProcessRunner("nvml", {}, start_seconds=0.5, waits_for_start=False)
+    machine.change({"*.init.sleep_ms": 600_000})
+    guard = Guard("nvml", runner, deadline_seconds=0.4)
+    deadline = time.monotonic() + 20
+    while not runner.replaced:
+        assert guard.visit().outcome == "overdue"
+        assert time.monotonic() < deadline
+    runner.close()
+
+
+@pytest.mark.slow
+def test_fifty_processes_leave_nothing_behind(runner: ProcessRunner) -> None:
+    """Killed one after the other: no descriptor stays open, no dead process stays unburied."""
+    guard = Guard("nvml", runner, deadline_seconds=10)
+    states(guard)
+    before, pids = descriptors(), set()
+    for _ in range(50):
+        pid = runner.pid
+        assert pid is not None
+        pids.add(pid)
+        os.kill(pid, signal.SIGKILL)
+        assert guard.visit().outcome == "failed"
+        until(guard, "ok")
+    assert len(pids) == 50
+    assert descriptors() == before
+    assert [pid for pid in pids if Path("/proc", str(pid)).exists()] == []
+
+
+def test_processes_that_hang_leave_nothing_behind(machine: Machine, runner: ProcessRunner) -> None:
+    guard = Guard("nvml", runner, deadline_seconds=0.3)
+    until(guard, "ok")
+    before = descriptors()
+    for _ in range(5):
+        pid = runner.pid
+        machine.change({"0.power_mw.sleep_ms": 600_000})
+        assert guard.visit().outcome == "overdue"
+        machine.change({"0.power_mw.sleep_ms": None})
+        until(guard, "ok")
+        assert not is_alive(pid or 0)
+    assert (descriptors(), runner.replaced) == (before, 5)
 
 
 def test_a_process_that_is_killed_is_replaced(runner: ProcessRunner) -> None:

@@ -87,6 +87,28 @@ def test_a_board_that_was_taken_out_is_not_missed() -> None:
     assert roster.expected == 2
 
 
+def test_a_board_that_another_took_the_place_of_was_replaced() -> None:
+    """After a repair the machine comes back with another board at the same address."""
+    old = [gpu("GPU-b", pci_bus_id="00000000:1B:00.0"), mig("GPU-b", "1")]
+    other, new = gpu("GPU-a", pci_bus_id="00000000:0A:00.0"), gpu("GPU-c", pci_bus_id="00000000:1b:00.0")
+    before = Roster()
+    before.complete([other, *old])
+    roster = Roster(json.loads(json.dumps(before.state())))
+    assert states(roster.complete([], lists_holders_only=True))["GPU-b"] == "unobserved"
+    assert states(roster.complete([other, new])) == {"GPU-a": "ok", "GPU-c": "ok"}
+    assert roster.expected == 2
+    still_named = [other, gpu("GPU-b", state="lost", pci_bus_id="00000000:1B:00.0"), new]
+    assert states(roster.complete(still_named)) == {"GPU-a": "ok", "GPU-c": "ok"}
+    assert states(roster.complete([other, old[0]])) == {"GPU-a": "ok", "GPU-b": "ok"}, "and back again"
+
+
+def test_a_known_board_that_moved_replaces_nobody() -> None:
+    """Addresses may be dealt anew at a boot: where a known board sits now, a lost one has not been replaced."""
+    roster = Roster()
+    roster.complete([gpu("GPU-a", pci_bus_id="1"), gpu("GPU-b", pci_bus_id="2")])
+    assert states(roster.complete([gpu("GPU-a", pci_bus_id="2")])) == {"GPU-a": "ok", "GPU-b": "lost"}
+
+
 def test_device_metrics_exporter_233_devices_without_identity_are_not_one_device() -> None:
     roster = Roster()
     nameless = [gpu(None, slot="0"), gpu(None, slot="1")]

@@ -31,3 +31,11 @@ def test_the_key_does_not_hang_on_what_may_change() -> None:
     instance = DeviceSample("mig", None, parent_uuid="GPU-a", slot="1")
     assert instance.key == DeviceSample("mig", "MIG-x", parent_uuid="GPU-a", slot="1").key
     assert instance.key != DeviceSample("gpu", "GPU-a").key
+
+
+def test_compute_instances_of_one_gpu_instance_are_two() -> None:
+    first, second = (
+        DeviceSample("mig", f"MIG-{n}", parent_uuid="GPU-a", slot="1", compute_instance_id=n) for n in range(2)
+    )
+    assert first.key != second.key
+    assert first.key == DeviceSample("mig", None, parent_uuid="GPU-a", slot="1").key, "as a page knows it"

@@ -68,6 +68,13 @@ def test_compute_instances_divide_their_gpu_instance() -> None:
     assert [shares["MIG-0"].millionths, shares["MIG-1"].millionths] == [142_857, 285_714]  # 3 of 7 together
 
 
+def test_a_compute_instance_alone_denies_its_gpu_instance_to_others() -> None:
+    board = gpu(0)
+    for inner, outer, expected in ((1, "2g", 285_714), (2, "4g", 571_428), (1, "3g", 500_000)):
+        part = mig(board, 1, outer, compute_slices=inner, profile_hint=f"{inner}c.{outer}.20gb")
+        assert device_shares([board, part])[part.device or ""] == Share(expected)
+
+
 def test_dcgm_exporter_544_a_profiles_name_is_only_a_hint() -> None:
     board = gpu(0)
     blind = mig(board, 1, compute_slices=None, memory_total_bytes=None, profile_hint="2g.20gb")

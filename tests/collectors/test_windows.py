@@ -102,3 +102,11 @@ def test_a_number_that_no_column_holds_costs_itself_only() -> None:
 def test_names_that_nobody_can_store_are_left_out() -> None:
     ticks = {s: [gpu("G" * 257), DeviceSample("gpu", None, busy_ratio=1.0), gpu()] for s in range(3)}
     assert [row.device for row in walk(ticks)] == ["GPU-a"]
+
+
+def test_made_up_names_do_not_fill_the_memory() -> None:
+    windows = Windows()
+    for second in range(3):
+        windows.advance(second, [gpu(f"GPU-{second}-{n}") for n in range(1000)])
+    assert len(windows.epochs()) == 1024
+    assert windows.rejected["too_many_devices"] == 3000 - 1024

@@ -71,6 +71,12 @@ def test_rocm_smi_lib_180_more_than_the_board_may_draw_is_refused() -> None:
     assert dict(windows.rejected) == {"implausible_energy": 1}
 
 
+def test_rocm_smi_lib_180_without_a_limit_what_no_board_can_draw_is_refused() -> None:
+    """Many pages tell no limit: a jump of 1e15 mJ in a second is noise all the same."""
+    row = only(walk(metered(0, 600_000, 10**15, 1_800_000, power_watts=600)))
+    assert (row.energy_millijoules, row.quality_bits, row.driver_epoch) == (1_800_000, REJECTED | ESTIMATED, 0)
+
+
 def test_a_wild_reading_of_the_meter_is_no_reset() -> None:
     row = only(walk(metered(600_000, 1_200_000, 2**62, 2_400_000, 3_000_000, power_watts=600, power_limit_watts=700)))
     assert (row.energy_millijoules, row.driver_epoch) == (2_400_000, 0)

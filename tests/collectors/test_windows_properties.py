@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 RATIO = st.none() | st.integers(0, 100).map(lambda percent: percent / 100) | st.floats(0, 1)
-ADDED = st.integers(0, 10**9)
+ADDED = st.integers(0, 24_000_000)
+"""At most what any board may draw in a second, 20 kW and a fifth."""
 STREAM = st.lists(st.tuples(st.integers(1, 4), RATIO, ADDED), min_size=2, max_size=40)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chargeback.build import build_period
+from chargeback.checking import check_period
 from chargeback.load import load_files
 from collectors.nvml.collector import Nvml
 from collectors.placement.collector import Placement
@@ -109,7 +110,9 @@ def built(machine: Machine, tmp_path: Path, kubelet_server: Kubelet) -> tuple[Wo
     with workspace.open_lake() as lake:
         load_inputs(lake, tmp_path, boundary)
         for period in periods(boundary):
-            build_period(lake, workspace.config, period)
+            assert build_period(lake, workspace.config, period).is_new
+            assert not build_period(lake, workspace.config, period).is_new
+            assert check_period(lake.connection, workspace.config, period, strict=False) == []
     return workspace, boundary
 
 

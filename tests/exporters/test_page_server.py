@@ -138,7 +138,7 @@ def test_a_client_certificate_is_needed_for_the_page_only(site: Site, tmp_path: 
     ("settings", "why"),
     [
         ({"listen": "9100"}, "not host:port"),
-        ({"listen": "::1:9100"}, "not host:port"),
+        ({"listen": "::1:9100"}, "into brackets"),
         ({"listen": "host:65536"}, "not host:port"),
         ({"listen": "host:http"}, "not host:port"),
         ({"listen": ":0", "tls_certificate": "c"}, "go together"),

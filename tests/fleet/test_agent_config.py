@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.agent_config import split_address
+from fleet.address import split_address
 from fleet.config import parse_config
 from fleet.errors import ConfigError
 
@@ -19,7 +19,7 @@ def test_defaults_need_nothing_written() -> None:
     ("text", "told"),
     [
         ("[agent]\nnodes = 'x'", "unknown key agent.nodes; did you mean agent.node?"),
-        ("[agent.hub]\naddress = 'hub'", "agent.hub.address: 'hub' is not HOST:PORT"),
+        ("[agent.hub]\naddress = 'hub'", "agent.hub.address: 'hub' is not host:port"),
         ("[agent.hub]\naddress = '::1:80'", "put an IPv6 address into brackets"),
         ("[agent.page]\nlisten = ':x'", "agent.page.listen"),
         ("[agent.page]\ntls_key = 'k'", "tls_certificate and tls_key belong together"),
@@ -47,5 +47,5 @@ def test_addresses(text: str, parts: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "hub", "hub:", ":1", "hub:65536", "hub:-1", "hub:1e3", "::1:1", "hub:\u0661"])
 def test_no_addresses(text: str) -> None:
-    with pytest.raises(ValueError, match=r"HOST:PORT|brackets"):
+    with pytest.raises(ValueError, match=r"host:port|brackets"):
         split_address(text)

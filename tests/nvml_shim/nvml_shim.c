@@ -100,6 +100,10 @@ static struct { char *text, **keys, **values; u32 size; char path[TEXT]; struct 
 
 void shim_changed(void) { scenario.is_old = 1; } /* a file may be replaced faster than its times tell */
 void shim_freeze(int on) { scenario.is_frozen = on; } /* do not even look: for measurements */
+__attribute__((constructor)) static void begin(void) {
+    scenario.is_frozen = getenv("NVML_SHIM_FROZEN") != NULL; /* read once, at the first call */
+    scenario.is_old = 1;
+}
 
 static void store(char *key, char *value) {
     u32 i = hash(key) % scenario.size;
@@ -554,6 +558,29 @@ R nvmlDeviceGetAttributes_v2(struct device *d, struct attributes *out) {
     if (r != OK) return r;
     memset(out, 0, sizeof *out);
     sscanf(value, "%u %u %u %llu", &out->sms, &out->gpu_slices, &out->compute_slices, &out->memory_mib);
+    return OK;
+}
+
+struct gpu_instance { struct device *device; u32 id; };
+struct gpu_instance_info { struct device *device; u32 id, profile, start, size; };
+_Static_assert(sizeof(struct gpu_instance_info) == 24, "nvmlGpuInstanceInfo_t");
+static struct gpu_instance gpu_instances[DEVICES][64];
+R nvmlDeviceGetGpuInstanceById(struct device *d, u32 id, struct gpu_instance **out) {
+    char key[64], value[TEXT];
+    if (d->is_mig || id >= 64) return INVALID_ARGUMENT;
+    snprintf(key, sizeof key, "gi%u.handle", id); /* only a scenario that says so fails the lookup */
+    R r = answer(d, key, value);
+    gpu_instances[d->slot][id] = (struct gpu_instance){d, id};
+    *out = &gpu_instances[d->slot][id];
+    return r == NOT_SUPPORTED ? OK : r;
+}
+R nvmlGpuInstanceGetInfo(struct gpu_instance *instance, struct gpu_instance_info *out) {
+    char key[64], value[TEXT];
+    snprintf(key, sizeof key, "gi%u.placement", instance->id); /* "start size" */
+    R r = answer(instance->device, key, value);
+    if (r != OK) return r;
+    *out = (struct gpu_instance_info){instance->device, instance->id, 0, 0, 0};
+    sscanf(value, "%u %u", &out->start, &out->size);
     return OK;
 }
 

@@ -72,7 +72,7 @@ def test_a_full_disk_is_answered_later_and_the_hub_recovers(tmp_path: Path) -> N
 
 def test_a_blocked_lake_makes_senders_wait_and_memory_stays_flat(tmp_path: Path) -> None:
     """The queue takes 5 batches; beyond them and one in each stream's hand, nothing is read off the wire."""
-    senders, batches = 4, 60
+    senders, batches = 4, 20
     with running(tmp_path, queue_rows=5 * ROWS_PER_BATCH, batch_rows=ROWS_PER_BATCH) as hub, ExitStack() as stack:
         streams = [stack.enter_context(pushing(hub.address)) for _ in range(senders)]
         made = [large_batches(f"n{number}", batches + 1) for number in range(senders)]
