@@ -141,10 +141,11 @@ class ProcessRunner:
         except OSError as error:
             status = self._gone(process)
             raise GputallyError(f"the collector's process ended ({status})") from error
-        self._failures, self._patient_until = 0, 0.0
+        self._patient_until = 0.0
         if kind == RESTART:
             self._replace()
             raise RestartNeededError(body.decode())
+        self._failures = 0
         if kind in {ABSENT, FAILED}:
             raise (SourceAbsentError if kind == ABSENT else GputallyError)(body.decode())
         return unpacked(body)

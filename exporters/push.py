@@ -105,7 +105,8 @@ class Push:
             attempt = 0 if session.stored_batches else min(attempt + 1, _ATTEMPTS_TO_LONGEST_PAUSE)
             if session.stored_batches:
                 self._logged = ""
-            self._pause(attempt)
+            if not self._pause(attempt):
+                return
 
     def _has_work(self) -> bool:
         """Wait for a batch; False once it is time to stop."""
@@ -124,12 +125,17 @@ class Push:
             LOG.warning("the hub does not take batches", extra={"reason": error.reason, "detail": str(error)})
             self._logged = error.reason
 
-    def _pause(self, attempt: int) -> None:
-        """Wait a random part of a time that doubles: agents that lost one hub must not come back all at once."""
+    def _pause(self, attempt: int) -> bool:
+        """Wait a random part of a time that doubles: agents that lost one hub must not come back all at once.
+
+        Told to stop meanwhile, one last attempt is made at once. False when there is no time for another after that.
+        """
         longest = min(self._settings.longest_pause_seconds, self._settings.first_pause_seconds * 2.0**attempt)
         until = time.monotonic() + longest * self._draw()
         with self._condition:
+            was_stopping = self._stop_at is not None
             while (left := until - time.monotonic()) > 0:
                 if (allowed := self._seconds_left()) is not None and allowed < left:
-                    return
+                    return not was_stopping
                 self._condition.wait(left)
+        return True

@@ -110,6 +110,9 @@ class NodeAgent:
         found = self._spool.state_get(STATE_KEY) if self._spool else None
         if not isinstance(found, dict):
             return None
+        for part in ("windows", "roster", "holdings"):
+            # A damaged part costs what it would have bridged, and not the agent.
+            found[part] = found.get(part) if isinstance(found.get(part), dict) else None
         # One that was saved while the clock ran ahead would leave the agent blind until time catches up.
         is_of_this_boot = found.get("boot_id") == self._boot_id
         if is_of_this_boot and found.get("saved_at_second", 0) <= time.time():

@@ -100,12 +100,12 @@ class Recorder:
         self._settings = settings
         self._lock = threading.Lock()
         self._surroundings, self._evidence = Surroundings(processes, pods), Evidence()
-        self._windows = Windows(longest_gap_seconds=gap, state=_part(state, "windows"))
-        self._roster = Roster(state=_part(state, "roster"))
+        self._windows = Windows(longest_gap_seconds=gap, state=state.get("windows"))
+        self._roster = Roster(state=state.get("roster"))
         self._holdings = HoldingRows(
             bridge_seconds=settings.bridge_seconds,
             longest_gap_seconds=settings.longest_silence_seconds,
-            state=_part(state, "holdings"),
+            state=state.get("holdings"),
         )
         self._device_rows, self._faults, self._page_xids = DeviceRows(), Faults(), PageXids()
         self._holders, self._ages = Holders(), ClaimAges()
@@ -265,12 +265,6 @@ class Recorder:
         taken = {table: tuple(rows) for table, rows in self._rows.items()}
         self._rows, self._log_until_ns = {}, self._heard_ns
         return taken
-
-
-def _part(state: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """A part of a state; None for what is no such part, so that a damaged one costs a bridge and not the agent."""
-    part = state.get(name)
-    return part if isinstance(part, dict) else None
 
 
 def _addresses(samples: tuple[DeviceSample, ...]) -> dict[str, str]:

@@ -67,7 +67,10 @@ class Runtime:
         deadline = time.monotonic() + timeout_seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        self._record(self._recorder.finish(int(time.time())))
+        try:
+            self._record(self._recorder.finish(int(time.time())))
+        except Exception:
+            log.exception("the open windows were lost")
         for guard in self._guards():
             guard.close()
 

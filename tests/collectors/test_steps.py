@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given
@@ -131,6 +132,15 @@ def test_more_energy_than_the_board_may_draw_is_refused() -> None:
     impossible = step(start, energy(1000 + 9_000_000, 650, at_ms=1_785_542_010_000))
     assert (only(impossible).energy_millijoules, only(impossible).quality) == (None, ("rejected",))
     assert counts(impossible) == {"implausible_energy": 1}
+
+
+def test_without_a_limit_more_than_any_board_draws_is_refused() -> None:
+    first = only(energy(1000, 650, at_ms=1_785_542_000_000))
+    before, after = (
+        Reading((replace(first, power_limit_watts=None, ts_nanoseconds=second * 10**9, energy_millijoules=total),))
+        for second, total in ((1, 1000), (11, 10**15))
+    )
+    assert counts(step(before, after)) == {"implausible_energy": 1}
 
 
 def test_pages_without_a_time_have_no_interval() -> None:

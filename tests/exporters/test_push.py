@@ -195,6 +195,20 @@ def test_stop_drains_what_was_just_spooled(agent: Agent, new_hub: Callable[..., 
     assert len(hub.stored) == 41
 
 
+def test_an_agent_that_stops_while_its_hub_is_away_tries_once_more_and_no_storm_of_times(agent: Agent) -> None:
+    """A fleet that is restarted while the hub is down must not attack it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        nobody = taken.getsockname()[1]
+    agent.append()
+    agent.start(nobody, first_pause_seconds=20, longest_pause_seconds=20)
+    until(lambda: agent.counts().get("failed_events_total:unavailable", 0) >= 1)
+    before = agent.counts()["failed_events_total:unavailable"]
+    assert agent.push is not None
+    agent.push.stop(2)
+    assert agent.counts()["failed_events_total:unavailable"] - before <= 2
+
+
 def test_stop_does_not_wait_for_a_silent_or_absent_hub(agent: Agent, new_hub: Callable[..., Hub]) -> None:
     hub = new_hub(judge=lambda _: (SILENT, ""))
     agent.append()
