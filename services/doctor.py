@@ -67,6 +67,7 @@ def _lake(workspace: Workspace) -> Iterator[Finding]:
             show_current(lake.connection)
             yield Finding("ok", "lake", f"snapshot {lake.snapshot()}")
             yield from _loaded(lake.connection)
+            yield from _watched(lake.connection)
             yield from _periods(lake.connection)
     except GputallyError as error:
         yield Finding("fail", "lake", str(error))
@@ -84,6 +85,24 @@ def _loaded(con: Connection) -> Iterator[Finding]:
             yield Finding("ok", f"loaded {kind}", f"{count:,} rows in {files} file(s){note}")
         elif kind in NEEDED_TO_BUILD:
             yield Finding("warn", f"loaded {kind}", "none: nothing can be priced without it")
+
+
+def _watched(con: Connection) -> Iterator[Finding]:
+    """What agents have sent; nothing is said where there are none."""
+    row = con.execute(
+        """
+        SELECT
+            count(DISTINCT (n.cluster, n.node)), count(DISTINCT n.device_no),
+            make_timestamptz(max(w.day * 86400::BIGINT + w.second) * 1000000)
+        FROM lake.device_window AS w JOIN lake.device_number AS n ON n.device_no = w.dh // 24
+        WHERE w.day >= (SELECT max(day) - 1 FROM lake.device_window)
+        """
+    ).fetchone()
+    if row and row[0]:
+        nodes, devices, newest = row
+        yield Finding(
+            "ok", "agents", f"{devices:,} devices on {nodes:,} nodes, newest window {newest:%Y-%m-%d %H:%M} UTC"
+        )
 
 
 def _periods(con: Connection) -> Iterator[Finding]:

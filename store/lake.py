@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from fleet.errors import LakeBusyError, LakeError, NotBuiltError
 from store.durability import NewFiles
 from store.extensions import load_extensions
-from store.migrations import migrate
+from store.migrations import migrate, require_current
 from store.sqltext import literal
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Lake:
         lake = cls(con, data, lock)
         if read_only:
             _retried(lambda: _attach(con, catalog, data, read_only=True))
+            require_current(con)
         else:
             with lake._locked():
                 _retried(lambda: _attach(con, catalog, data, read_only=False))

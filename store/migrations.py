@@ -27,6 +27,17 @@ def schema_files(folder: Traversable | None = None) -> list[tuple[int, str, str]
     return found
 
 
+def require_current(con: duckdb.DuckDBPyConnection, folder: Traversable | None = None) -> None:
+    """LakeError when a lake that is only read lacks tables of this version; one of a newer program may be read."""
+    row = con.execute(f"SELECT coalesce(max(version), 0) FROM lake.{VERSION_TABLE}").fetchone()
+    found, known = int(row[0]) if row else 0, len(schema_files(folder))
+    if found < known:
+        raise LakeError(
+            f"this lake has schema {found}, this gputally reads {known}: a command that writes brings it up to date, "
+            "such as `gputally maintain --once`"
+        )
+
+
 def migrate(con: duckdb.DuckDBPyConnection, folder: Traversable | None = None) -> list[str]:
     """Apply the schema files that this lake has not seen, inside the caller's transaction; return their names.
 

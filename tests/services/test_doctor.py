@@ -61,6 +61,18 @@ def test_loaded_files_are_counted_and_what_is_needed_is_missed(ws: Path) -> None
     assert message == "2 rows in 1 file(s), 1 rows with money finer than 12 decimals, rounded there"
 
 
+def test_what_agents_sent_is_shown(ws: Path) -> None:
+    with Workspace.at(ws).open_lake() as lake:
+        lake.write(lambda con: con.execute("INSERT INTO lake.device_number VALUES (1, 'c', 'n1', 'GPU-1')"))
+        lake.write(
+            lambda con: con.execute(
+                "INSERT INTO lake.device_window (day, dh, second) VALUES (20484, 24, 0), (20485, 25, 3660)"
+            )
+        )
+    found = [finding.message for finding in examine(ws) if finding.subject == "agents"]
+    assert found == ["1 devices on 1 nodes, newest window 2026-02-01 01:01 UTC"]
+
+
 def test_a_published_period_is_shown_with_its_gaps(ws: Path) -> None:
     load(ws, "inventory", "cluster,node,gpu_count,valid_from,valid_to", "c,n1,8,2026-05-01T00:00:00Z,")
 

@@ -78,3 +78,12 @@ def test_a_lake_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
         open_lake(tmp_path)
     with open_lake(tmp_path, read_only=True) as lake:
         assert lake.snapshot() == before
+
+
+def test_a_lake_of_an_older_program_is_not_read_before_it_is_brought_up_to_date(tmp_path: Path) -> None:
+    """A query over tables that are not there would say so in DuckDB's words."""
+    newest = len(schema_files())
+    with open_lake(tmp_path) as lake:
+        lake.write(lambda con: con.execute("DELETE FROM lake.schema_version WHERE version = ?", [newest]))
+    with pytest.raises(LakeError, match=rf"schema {newest - 1}, .*brings it up to date"):
+        open_lake(tmp_path, read_only=True)
