@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from chargeback.checks import failed_checks
 from chargeback.publishing import publish
+from chargeback.serving import show_servers, show_settings
 from chargeback.statement import book_statement
 from fleet.config import config_fingerprint
 from fleet.errors import CheckError
@@ -87,7 +88,8 @@ def prepare(con: Connection, config: Config, period: str) -> str:
         con.execute(statement)
     con.execute("CREATE OR REPLACE TEMP TABLE policy (kind VARCHAR, policy VARCHAR)")
     con.executemany("INSERT INTO policy VALUES (?, ?)", [[kind, pool.policy] for kind, pool in config.pools.items()])
-    con.execute("CREATE OR REPLACE TEMP TABLE setting AS SELECT ? AS central_team", [config.ledger.central_team])
+    show_settings(con, config.ledger)
+    show_servers(con, config.ledger)
     _show_minor_units(con)
     _show_quota_sources(con, config.ledger.quota_source)
     parts = [period, metadata.version("gputally"), config_fingerprint(config), model_fingerprint(), _inputs(con)]

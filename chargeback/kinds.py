@@ -120,8 +120,24 @@ TEAMS = FileSpec(
         Column("valid_to", "valid_to", Kind.TIME),
     ),
 )
+TOKENS = FileSpec(
+    kind="tokens",
+    table="token_usage",
+    columns=(
+        Column("server", "server", Kind.NAME, required=True, filled=True),
+        Column("tenant", "tenant", Kind.NAME, required=True),
+        Column("model", "model", Kind.NAME, required=True),
+        Column("hour_start", "hour_start", Kind.TIME, required=True, filled=True),
+        Column("input_tokens", "input_tokens", Kind.LARGE_COUNT, required=True, minimum=0),
+        Column("output_tokens", "output_tokens", Kind.LARGE_COUNT, required=True, minimum=0),
+        Column("cached_input_tokens", "cached_input_tokens", Kind.LARGE_COUNT, minimum=0),
+        Column("requests", "requests", Kind.LARGE_COUNT, minimum=0),
+        Column("failed_requests", "failed_requests", Kind.LARGE_COUNT, minimum=0),
+        Column("cache_hit_requests", "cache_hit_requests", Kind.LARGE_COUNT, minimum=0),
+    ),
+)
 KINDS: Final[Mapping[str, FileSpec]] = MappingProxyType(
-    {spec.kind: spec for spec in (INVENTORY, DEVICES, HOLDINGS, DEMAND, CHARGES, INVOICES, QUOTAS, TEAMS)}
+    {spec.kind: spec for spec in (INVENTORY, DEVICES, HOLDINGS, DEMAND, CHARGES, INVOICES, QUOTAS, TEAMS, TOKENS)}
 )
 CONTROL_FIELDS: Final[Mapping[str, str]] = MappingProxyType({"charges": "billed_cost", "invoices": "total_amount"})
 """Kinds whose load records a sum of money, for the trail from file to invoice."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chargeback.kinds import CONTROL_FIELDS, KINDS
+from chargeback.tokens.staging import stage_log
 from fleet.errors import InputError, Problem, quoted
 from store.intake import Staged, stage
 from store.snapshots import Loaded, is_current, land, show_current
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from chargeback.tokens.usage import LogOptions
     from store.columns import FileSpec
     from store.lake import Connection, Lake
 
@@ -30,9 +32,13 @@ class LoadOptions:
     time_zone: str | None = None
     """IANA zone of times that carry none."""
     ignored_columns: tuple[str, ...] = ()
+    log: LogOptions | None = None
+    """How a token ledger of a foreign format is read; None = the files have the columns of their kind."""
 
     def as_identity(self, spec: FileSpec) -> Mapping[str, str]:
         """What makes the same bytes of this kind mean something else, for the snapshot id."""
+        if self.log is not None:
+            return self.log.as_identity()
         return {
             "provider": self.provider,
             "time_zone": spec.zone or self.time_zone or "",
@@ -64,7 +70,7 @@ def load_files(
         loaded = []
         for path in paths:
             progress(path.name)
-            staged = stage(con, path, spec, zone=options.time_zone, ignored=options.ignored_columns)
+            staged = _stage(con, path, spec, options)
             show_current(con)
             if not is_current(con, staged, spec.kind, options.as_identity(spec)):
                 _judge_rows(con, spec, staged)
@@ -72,6 +78,12 @@ def load_files(
         return loaded
 
     return lake.write(change)
+
+
+def _stage(con: Connection, path: Path, spec: FileSpec, options: LoadOptions) -> Staged:
+    if options.log is not None:
+        return stage_log(con, path, spec, options.log)
+    return stage(con, path, spec, zone=options.time_zone, ignored=options.ignored_columns)
 
 
 def _judge_rows(con: Connection, spec: FileSpec, staged: Staged) -> None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Generic, Literal
 
 from collectors.collector import SourceAbsentError
-from collectors.runners import OverdueError
+from collectors.runners import OverdueError, T
 from fleet.catalogue import by_name
 from fleet.errors import GputallyError, one_line
 from fleet.measurement import Measurement
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from collectors.runners import Runner
-    from collectors.samples import Reading
 
 Outcome = Literal["ok", "failed", "overdue", "absent"]
 OUTCOMES: Final[tuple[Outcome, ...]] = ("ok", "failed", "overdue", "absent")
@@ -33,12 +32,12 @@ _ABSENT_PAUSE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(Generic[T]):
     """How one visit ended; `reading` only when it is ok, `reason` only when it is not."""
 
     outcome: Outcome
     duration_seconds: float
-    reading: Reading | None = None
+    reading: T | None = None
     reason: str | None = None
 
 
@@ -56,13 +55,13 @@ class Status:
     replaced: int
 
 
-class Guard:
+class Guard(Generic[T]):
     """Visits one collector and keeps the record of it."""
 
     def __init__(
         self,
         collector: str,
-        runner: Runner,
+        runner: Runner[T],
         *,
         deadline_seconds: float,
         clock: Callable[[], float] = time.monotonic,
@@ -72,14 +71,14 @@ class Guard:
         self._runner = runner
         self._deadline_seconds = deadline_seconds
         self._clock = clock
-        self._last: Visit | None = None
+        self._last: Visit[T] | None = None
         self._began_at: float | None = None
         self._good_at: float | None = None
         self._absent_until: float | None = None
         self._failures: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
 
-    def visit(self) -> Visit:
+    def visit(self) -> Visit[T]:
         """Visit the collector. A source that is not on this node is only looked for once a minute."""
         began = self._clock()
         if self._absent_until is not None and began < self._absent_until and self._last:
@@ -96,7 +95,7 @@ class Guard:
         self._last, self._began_at = last, None
         return last
 
-    def _visited(self, began: float) -> Visit:
+    def _visited(self, began: float) -> Visit[T]:
         outcome: Outcome
         try:
             reading = self._runner.ask(self._deadline_seconds)

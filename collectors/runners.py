@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
 
 from collectors.collector import RestartNeededError, SourceAbsentError
 from collectors.worker import ABSENT, FAILED, LENGTH, RESTART, unpacked
@@ -24,8 +24,7 @@ from fleet.errors import GputallyError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from collectors.collector import Collector
-    from collectors.samples import Reading
+    from collectors.samples import Reading, Rejected
 
 VISIT: Final = b"v"
 MOST_ABANDONED: Final = 4
@@ -37,13 +36,38 @@ class OverdueError(GputallyError):
     """A visit did not end in time."""
 
 
-class Runner(Protocol):
+class Told(Protocol):
+    """What a visit yields: whatever it is, it says how much was refused."""
+
+    @property
+    def rejected(self) -> tuple[Rejected, ...]:
+        """What was refused, by reason."""
+        ...
+
+
+T = TypeVar("T", bound=Told)
+T_co = TypeVar("T_co", bound=Told, covariant=True)
+
+
+class Source(Protocol[T_co]):
+    """A collector, of whatever its visits yield; `collectors.collector.Collector` is that of a node's devices."""
+
+    def collect(self) -> T_co:
+        """Visit the source. Raises a GputallyError with one line when it has nothing to say."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the collector holds; may be called twice."""
+        ...
+
+
+class Runner(Protocol[T_co]):
     """Runs the visits of one collector."""
 
     replaced: int
     """How many processes were replaced."""
 
-    def ask(self, timeout_seconds: float) -> Reading:
+    def ask(self, timeout_seconds: float) -> T_co:
         """Make one visit. OverdueError when it takes longer; else what the collector itself raises."""
         ...
 
@@ -52,19 +76,19 @@ class Runner(Protocol):
         ...
 
 
-class ThreadRunner:
+class ThreadRunner(Generic[T]):
     """Runs a collector in one thread. An overdue visit goes on; the next `ask` waits for it instead of adding one."""
 
-    def __init__(self, make: Callable[[], Collector]) -> None:
+    def __init__(self, make: Callable[[], Source[T]]) -> None:
         """Take how to make the collector; it is made by the first visit."""
         self.replaced = 0
         self._make = make
         self._asked: queue.SimpleQueue[Literal["visit", "end"]] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Reading | Exception] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_waiting = False
 
-    def ask(self, timeout_seconds: float) -> Reading:
+    def ask(self, timeout_seconds: float) -> T:
         """Make one visit, or go on waiting for the one that is overdue."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True, name="collector")
@@ -86,7 +110,7 @@ class ThreadRunner:
         self._asked.put("end")
 
     def _run(self) -> None:
-        collector: Collector | None = None
+        collector: Source[T] | None = None
         while self._asked.get() == "visit":
             try:
                 collector = collector or self._make()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import nanoarrow as na
 from nanoarrow import ipc
 
-from fleet.telemetry import TABLES, TEXT_LIMIT, columns
+from fleet.telemetry import TABLES, columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,14 +53,14 @@ def _column(column: Column, rows: Sequence[Row]) -> Any:
     if not column.is_nullable and None in values:
         raise ValueError(f"column {column.name} needs a value in every row")
     if column.kind is str:
-        values = [_sendable(value) if value is not None else None for value in values]
+        values = [_sendable(value, column.text_limit) if value is not None else None for value in values]
     try:
         return na.c_array(values, _TYPES[column.kind](nullable=column.is_nullable))
     except ValueError:
         raise ValueError(f"column {column.name} holds a value that does not fit it") from None
 
 
-def _sendable(text: str) -> str:
+def _sendable(text: str, limit: int) -> str:
     """The text, cut, and with halves of surrogate pairs (what Python makes of bytes that are no UTF-8) replaced."""
-    cut = text[:TEXT_LIMIT]
+    cut = text[:limit]
     return cut if cut.isascii() else cut.encode(errors="replace").decode()

@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections import Counter
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -23,9 +24,9 @@ from fleet.catalogue import CATALOGUE
 from fleet.telemetry import TEXT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Set
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
-    from fleet.measurement import Measurement
+    from fleet.measurement import Buckets, Measurement
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 SERIES_LIMIT: Final = 50_000
@@ -75,18 +76,25 @@ class _Families(Collector):
         """Families in the order of the catalogue."""
         families: dict[str, Family] = {}
         seen: set[tuple[str, tuple[str, ...]]] = set()
+        room = SERIES_LIMIT
         for measured in self._measure():
             metric, labels = measured.metric, measured.labels
             name, series = metric.name, (metric.name, labels)
-            if reason := self._reason_against(measured, series, seen):
+            size = len(measured.buckets.counts) + 2 if measured.buckets else 1
+            reason = self._reason_against(measured, series, seen) or ("too_many_series" if size > room else None)
+            if reason:
                 self._reject(reason, name)
                 continue
             seen.add(series)
+            room -= size
             family = families.get(name)
             if family is None:
                 families[name] = family = _family(name)
             shown = dict(zip(metric.labels, map(_shown, labels), strict=True))
-            family.samples.append(Sample(name, shown, measured.value))
+            if measured.buckets:
+                family.samples.extend(_histogram(name, shown, measured.buckets))
+            else:
+                family.samples.append(Sample(name, shown, measured.value))
         return [families[name] for name in _BY_NAME if name in families]
 
     @staticmethod
@@ -95,14 +103,14 @@ class _Families(Collector):
     ) -> str | None:
         metric, value = measured.metric, measured.value
         known = _BY_NAME.get(metric.name)
-        if (known is not metric and known != metric) or metric.kind == "histogram":
+        if (known is not metric and known != metric) or (metric.kind == "histogram") != bool(measured.buckets):
             return "unknown_metric"
         if series in seen:
             return "duplicate_series"
         is_possible = value == 1 if metric.kind == "info" else value >= 0 or metric.kind == "gauge"
-        if not is_possible or not math.isfinite(value):
+        if not is_possible or not math.isfinite(value) or (measured.buckets and not _is_possible(measured.buckets)):
             return "impossible_value"
-        return "too_many_series" if len(seen) >= SERIES_LIMIT else None
+        return None
 
     def _reject(self, reason: str, name: str) -> None:
         if self._strict:
@@ -114,6 +122,20 @@ def _family(name: str) -> Family:
     """The library appends `_total` and `_info` itself; an info metric is a gauge in the text format."""
     metric = _BY_NAME[name]
     return Family(name.removesuffix("_total").removesuffix("_info"), metric.help, metric.kind)
+
+
+def _is_possible(buckets: Buckets) -> bool:
+    is_ordered = all(low < high for low, high in pairwise(buckets.bounds))
+    return is_ordered and min(buckets.counts) >= 0 and all(map(math.isfinite, (*buckets.bounds, buckets.sum)))
+
+
+def _histogram(name: str, labels: Mapping[str, str], buckets: Buckets) -> Iterator[Sample]:
+    """A histogram's series: on the page a bucket counts all that lies below its bound."""
+    bounds = (*buckets.bounds, math.inf)
+    for bound, running in zip(bounds, accumulate(buckets.counts), strict=True):
+        yield Sample(f"{name}_bucket", {**labels, "le": "+Inf" if bound == math.inf else repr(float(bound))}, running)
+    yield Sample(f"{name}_sum", dict(labels), buckets.sum)
+    yield Sample(f"{name}_count", dict(labels), buckets.count)
 
 
 def _shown(label: str) -> str:

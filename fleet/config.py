@@ -18,6 +18,7 @@ from fleet.binding import KEYS, BindError, FieldError, bind
 from fleet.errors import ConfigError, quoted
 from fleet.hub_config import HUB_TEMPLATE, Hub
 from fleet.identity import bounded_name
+from fleet.ledger_config import Server, TokenWeights
 from fleet.money import minor_unit_digits
 from fleet.period import zone_named
 
@@ -74,6 +75,9 @@ class Ledger:
     node_split: Literal["gpu_bound"] = "gpu_bound"
     central_team: str = "platform"
     quota_source: str = ""
+    token_weights: TokenWeights = field(default_factory=TokenWeights)
+    weight_basis: Literal["fixed", "measured"] = "fixed"
+    servers: tuple[Server, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is no currency, no time zone or no name."""
@@ -82,6 +86,10 @@ class Ledger:
         _check("central_team", bounded_name, self.central_team)
         if self.quota_source:
             _check("quota_source", bounded_name, self.quota_source)
+        names = [server.name for server in self.servers]
+        for name in names:
+            if names.count(name) > 1:
+                raise FieldError("servers", f"two are called {quoted(name)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,15 @@ node_split = "gpu_bound"
 central_team = "platform"
 # The quota file that decides when two disagree; empty is the one loaded first.
 quota_source = ""
+# What a token weighs when tenants share the cost of a model server: uncached input, cached input
+# and output, as decimals in text. Weights divide a cost, they never change a total.
+token_weights = { input = "1", cached_input = "0.1", output = "4" }
+# Where the output weight comes from: "fixed", as above, or "measured", the engine's own prefill
+# and decode time where it is known.
+weight_basis = "fixed"
+# Shared model servers: what they hold is paid for by their tenants. The first that matches counts.
+# For example: [{ name = "llm-a", match_namespace = "serving", match_workload = "llm-a-*" }]
+servers = []
 
 # Who pays for each pool. "proportional": teams, by their direct cost in the pool. "even": in
 # equal parts, the teams that held anything in it. "quota": teams, by the quota they did not

@@ -21,6 +21,9 @@ WINDOW_SECONDS: Final = 60
 WHOLE_DEVICE_MILLIONTHS: Final = 1_000_000
 TEXT_LIMIT: Final = 256
 """Longer texts are cut before they are sent, and refused by the hub."""
+LIST_TEXT_LIMIT: Final = 4096
+"""The limit of texts that list numbers, which are not cut: whoever makes them leaves out what would not fit."""
+_LISTS: Final = frozenset({"bounds", "counts"})
 
 STATES: Final = ("ok", "degraded", "unobserved", "needs_reset", "lost")
 """From good to bad: a window carries the worst that was seen in it."""
@@ -153,7 +156,91 @@ class DeviceEventRow:
     compute_instance_id: int | None = None
 
 
-Row: TypeAlias = DeviceRow | DeviceWindowRow | HoldingRow | DeviceEventRow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineWindowRow:
+    """One model and engine index of a model server over one window, or a part of one. Table `engine_window`.
+
+    Rows of the same window add up, but for maxima and what stands as it is (capacity, load time). `window_ms` and
+    `observed_ms` are as in `DeviceWindowRow`; a row of `window_ms` 0 only brings counters. Integrals are of what was
+    running or waiting, in request x ms; each group has its own `_observed_ms`. Counters are what was added, by the
+    engine's own count: `generation_tokens` of requests that were given up too, the finished ones beside them.
+    A model or index of None tells of all of them at once; no value stands in two rows.
+    """
+
+    server: str
+    engine: str
+    window_start_second: int
+    window_ms: int
+    observed_ms: int
+    scrape_count: int
+    engine_version: str | None = None
+    model: str | None = None
+    engine_index: str | None = None
+    role: str | None = None
+    running_observed_ms: int = 0
+    running_request_ms: int | None = None
+    running_max_requests: int | None = None
+    waiting_observed_ms: int = 0
+    waiting_request_ms: int | None = None
+    waiting_max_requests: int | None = None
+    kv_observed_ms: int = 0
+    kv_used_ms: int | None = None
+    """The integral of the share of the cache in use."""
+    kv_used_max_millionths: int | None = None
+    kv_capacity_tokens: int | None = None
+    prompt_tokens: int | None = None
+    prompt_cached_tokens: int | None = None
+    prompt_computed_tokens: int | None = None
+    generation_tokens: int | None = None
+    generation_is_at_finish: bool | None = None
+    """Tokens count when their request ends: a long one looks idle until then."""
+    finished_prompt_tokens: int | None = None
+    finished_generation_tokens: int | None = None
+    prefix_query_tokens: int | None = None
+    prefix_hit_tokens: int | None = None
+    finished_requests: int | None = None
+    failed_requests: int | None = None
+    aborted_requests: int | None = None
+    preemption_events: int | None = None
+    speculation_draft_tokens: int | None = None
+    speculation_accepted_tokens: int | None = None
+    busy_ms: int | None = None
+    """Time computed, of all phases and ranks: it may be more than the window."""
+    idle_ms: int | None = None
+    asleep_ms: int | None = None
+    """How long the engine held its devices and could not serve."""
+    model_load_ms: int | None = None
+    """How long the last load took, as the engine shows it: the same in each window until it loads again."""
+    counter_resets: int = 0
+    """Visits that found counters begun again."""
+    quality_bits: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineHistogramRow:
+    """What a model server observed in a window, by size. Table `engine_histogram`.
+
+    `bounds` is the layout: upper bounds in the signal's unit, ascending, separated by commas. `counts` are per bucket,
+    one more than the bounds. Both are empty where the layout is not known; then only sum and count say something. Rows
+    add up where they have the same bounds, and never otherwise. Observations stand in the window in which they were
+    read; without any there is no row.
+    """
+
+    server: str
+    engine: str
+    window_start_second: int
+    signal: str
+    bounds: str
+    counts: str
+    sum_microunits: int
+    count: int
+    engine_version: str | None = None
+    model: str | None = None
+    engine_index: str | None = None
+    role: str | None = None
+
+
+Row: TypeAlias = DeviceRow | DeviceWindowRow | HoldingRow | DeviceEventRow | EngineWindowRow | EngineHistogramRow
 
 TABLES: Final[Mapping[str, type[Row]]] = MappingProxyType(
     {
@@ -161,6 +248,8 @@ TABLES: Final[Mapping[str, type[Row]]] = MappingProxyType(
         "device_window": DeviceWindowRow,
         "held_window": HoldingRow,
         "device_event": DeviceEventRow,
+        "engine_window": EngineWindowRow,
+        "engine_histogram": EngineHistogramRow,
     }
 )
 """The tables of a batch by name; the lake's are named the same."""
@@ -173,6 +262,11 @@ class Column:
     name: str
     kind: type[int] | type[str] | type[bool]
     is_nullable: bool
+
+    @property
+    def text_limit(self) -> int:
+        """How many characters a text may have."""
+        return LIST_TEXT_LIMIT if self.name in _LISTS else TEXT_LIMIT
 
 
 def columns(table: str) -> tuple[Column, ...]:

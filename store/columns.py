@@ -31,6 +31,7 @@ class Kind(Enum):
     MONEY = "money"
     GPUS = "gpus"
     COUNT = "count"
+    LARGE_COUNT = "large_count"
     TIME = "time"
     CURRENCY = "currency"
     MONTH = "month"
@@ -53,6 +54,7 @@ _SQL_TYPES: Final = MappingProxyType(
         Kind.MONEY: "DECIMAL(38, 12)",
         Kind.GPUS: "DECIMAL(18, 6)",
         Kind.COUNT: "INTEGER",
+        Kind.LARGE_COUNT: "BIGINT",
         Kind.TIME: "TIMESTAMPTZ",
         Kind.CURRENCY: "VARCHAR",
         Kind.MONTH: "VARCHAR",
@@ -146,10 +148,10 @@ def _kind_checks(kind: Kind, text: str, zone: str | None) -> list[tuple[str, str
             cast = f"TRY_CAST({text} AS {kind.sql_type}) IS NOT NULL"
             fits = f"CASE WHEN {short} THEN true WHEN {number} THEN {cast} ELSE true END"
             return [(f"NOT {number}", "is not a plain decimal number"), (f"NOT {fits}", "is too large")]
-        case Kind.COUNT:
+        case Kind.COUNT | Kind.LARGE_COUNT:
             return [
                 (
-                    rf"NOT regexp_full_match({text}, '-?\d+(\.0+)?') OR TRY_CAST({text} AS INTEGER) IS NULL",
+                    rf"NOT regexp_full_match({text}, '-?\d+(\.0+)?') OR TRY_CAST({text} AS {kind.sql_type}) IS NULL",
                     "is not a whole number",
                 )
             ]

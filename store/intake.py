@@ -54,7 +54,7 @@ def stage(
     time is an error. `ignored` names columns to leave out.
     Raises InputError with every problem found; row 1 is a CSV's header, so row numbers match an editor's.
     """
-    digest = _sha256(path)
+    digest = file_sha256(path)
     headers = [name for name in land_text(con, path, spec) if name not in ignored]
     _check_headers(path.name, headers, spec)
     present = [column for column in spec.columns if column.name in headers]
@@ -66,7 +66,8 @@ def stage(
     return _to_typed(con, path.name, digest, present, spec, zone)
 
 
-def _sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes; InputError when it cannot be read or its name is no UTF-8."""
     try:
         str(path.absolute()).encode()
         with path.open("rb") as stream:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from store.lake import Lake
 
 SECONDS_PER_DAY: Final = 86_400
-MERGED_TABLES: Final = ("device_window", "held_window", "device_event", "seen_device", "device_number", "ingest_batch")
-RETAINED_TABLES: Final = ("device_window", "held_window")
+RETAINED_TABLES: Final = ("device_window", "held_window", "engine_window", "engine_histogram")
+MERGED_TABLES: Final = (*RETAINED_TABLES, "device_event", "seen_device", "device_number", "ingest_batch")
 BATCH_NAME_DAYS: Final = 50
 """Names of batches are kept for longer than a hub takes windows of (45 days): no batch can come again after that."""
 EXPIRED_AT_ONCE: Final = 5000

@@ -41,6 +41,7 @@ KIND_OF: Final = MappingProxyType(
         "invoice": "invoices",
         "quota": "quotas",
         "team_rule": "teams",
+        "token_usage": "tokens",
     }
 )
 """Input table -> the kind of file that feeds it, as `gputally load` names it."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fleet.errors import GputallyError, quoted
-from fleet.telemetry import TABLES, TEXT_LIMIT, Column
+from fleet.telemetry import TABLES, Column
 from store.telemetry_layout import wire_columns
 
 ARROW_TYPES: Final = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
@@ -155,9 +155,10 @@ def check_texts(name: str, table: Table) -> None:
         values = table.column(column.name)
         if values.null_count and not column.is_nullable:
             refuse(name, column, first_where(pc.is_null(values)), "value", "has no value")
-        if column.kind is str and (pc.max(pc.utf8_length(values)).as_py() or 0) > TEXT_LIMIT:
-            row = first_where(pc.greater(pc.utf8_length(values), TEXT_LIMIT))
-            refuse(name, column, row, "text", f"is longer than {TEXT_LIMIT} characters")
+        limit = column.text_limit
+        if column.kind is str and (pc.max(pc.utf8_length(values)).as_py() or 0) > limit:
+            row = first_where(pc.greater(pc.utf8_length(values), limit))
+            refuse(name, column, row, "text", f"is longer than {limit} characters")
 
 
 def refuse(name: str, column: Column, row: int | None, reason: str, message: str) -> None:

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 FUTURE_SECONDS: Final = 3600
-OLDEST_DAYS: Final = MappingProxyType({"device_window": 45, "held_window": 45, "device_event": 400, "seen_device": 400})
+OLDEST_DAYS: Final = MappingProxyType(
+    {
+        "device_window": 45,
+        "held_window": 45,
+        "device_event": 400,
+        "seen_device": 400,
+        "engine_window": 45,
+        "engine_histogram": 45,
+    }
+)
 """Windows and holdings are money, and a spool holds no more than this; a kernel's log may tell of older events."""
 SIGNED: Final = frozenset(
     {"temperature_max_celsius", "memory_temperature_max_celsius", "temperature_margin_min_celsius", "code"}
@@ -29,6 +38,10 @@ SHARES_OF_WINDOW: Final = (
     "busy_ms", "sm_ms", "occupancy_ms", "tensor_ms", "dram_ms",
 )  # fmt: skip
 """Columns that cannot be longer than the window."""
+SHARES_OF_ENGINE_WINDOW: Final = (
+    "observed_ms", "running_observed_ms", "waiting_observed_ms", "kv_observed_ms", "kv_used_ms", "asleep_ms",
+)  # fmt: skip
+"""The same of a model server; busy and idle time may be that of several ranks."""
 
 
 def check_batch(tables: Mapping[str, Table], now_second: int) -> None:
@@ -57,7 +70,11 @@ def check_rows(layout: Layout, table: Table, now_second: int) -> None:
     for time_column, units_per_day in layout.time_columns.items():
         _check_time(name, time_column, table.column(time_column), now_second, units_per_day // 86_400)
     if name == "device_window":
-        _check_windows(table)
+        _check_windows(name, table, SHARES_OF_WINDOW)
+    elif name == "engine_window":
+        _check_windows(name, table, SHARES_OF_ENGINE_WINDOW)
+    elif name == "engine_histogram":
+        _check_start(name, table)
     elif name == "held_window":
         _check_holdings(table)
 
@@ -88,22 +105,23 @@ def _check_time(name: str, column: str, values: Any, now_second: int, units_per_
         _refuse_rows(name, column, row, "time", "more than an hour ahead of the hub's clock")
 
 
-def _check_windows(table: Table) -> None:
-    start, length = table.column("window_start_second"), table.column("window_ms")
-    _refuse_where(
-        pc.not_equal(_remainder(start), 0),
-        "device_window",
-        "window_start_second",
-        f"is not a multiple of {WINDOW_SECONDS}",
-    )
+def _check_windows(name: str, table: Table, shares: Sequence[str]) -> None:
+    _check_start(name, table)
+    length = table.column("window_ms")
     # A length of 0 is of a row that only brings what a counter added in a window that had been sent before.
     _refuse_where(
         pc.or_(pc.less(length, 0), pc.greater(length, WINDOW_SECONDS * 1000)),
-        "device_window", "window_ms", f"is not from 0 to {WINDOW_SECONDS * 1000}",
+        name, "window_ms", f"is not from 0 to {WINDOW_SECONDS * 1000}",
     )  # fmt: skip
-    for name in SHARES_OF_WINDOW:
-        longer = pc.fill_null(pc.greater(table.column(name), length), fill_value=False)
-        _refuse_where(longer, "device_window", name, "is longer than the window")
+    for share in shares:
+        longer = pc.fill_null(pc.greater(table.column(share), length), fill_value=False)
+        _refuse_where(longer, name, share, "is longer than the window")
+
+
+def _check_start(name: str, table: Table) -> None:
+    start = table.column("window_start_second")
+    message = f"is not a multiple of {WINDOW_SECONDS}"
+    _refuse_where(pc.not_equal(_remainder(start), 0), name, "window_start_second", message)
 
 
 def _check_holdings(table: Table) -> None:

@@ -26,7 +26,12 @@ BIGINT_COLUMNS: Final = frozenset(
         "seen_from_second", "memory_used_mebibyte_ms", "power_microjoules", "energy_millijoules", "throttle_bits",
         "throttle_power_nanoseconds", "throttle_thermal_nanoseconds", "ecc_corrected_errors",
         "ecc_uncorrected_errors", "pcie_tx_bytes", "pcie_rx_bytes", "pcie_replay_events", "nvlink_tx_bytes",
-        "nvlink_rx_bytes", "event_microsecond", "code",
+        "nvlink_rx_bytes", "event_microsecond", "code", "running_request_ms", "running_max_requests",
+        "waiting_request_ms", "waiting_max_requests", "kv_capacity_tokens", "prompt_tokens", "prompt_cached_tokens",
+        "prompt_computed_tokens", "generation_tokens", "finished_prompt_tokens", "finished_generation_tokens",
+        "prefix_query_tokens", "prefix_hit_tokens", "finished_requests", "failed_requests", "aborted_requests",
+        "preemption_events", "speculation_draft_tokens", "speculation_accepted_tokens", "model_load_ms",
+        "sum_microunits", "count",
     }
 )  # fmt: skip
 """Whole numbers that a window may take beyond 31 bits; all others are stored as INTEGER, which aggregates faster."""
@@ -68,6 +73,10 @@ def _keys(second: str) -> tuple[StoredColumn, ...]:
     )
 
 
+_DAY_OF_WINDOW: Final = StoredColumn("day", "INTEGER", f"(r.window_start_second // {SECONDS_PER_DAY})::INTEGER")
+_SECOND_OF_WINDOW: Final = StoredColumn("second", "INTEGER", f"(r.window_start_second % {SECONDS_PER_DAY})::INTEGER")
+
+
 def _kept(table: str, *replaced: str) -> tuple[StoredColumn, ...]:
     return tuple(
         StoredColumn(column.name, sql_type(column), f"r.{identifier(column.name)}::{sql_type(column)}")
@@ -93,6 +102,9 @@ def layouts() -> Mapping[str, Layout]:
     event_day = StoredColumn("day", "INTEGER", f"(r.event_microsecond // {SECONDS_PER_DAY * 1_000_000})::INTEGER")
     window = (*_keys("window_start_second"), *_kept("device_window", "device", "window_start_second"))
     held = (*_keys("from_second"), duration, *place, *_kept("held_window", "device", "from_second", "to_second"))
+    of_day = (_DAY_OF_WINDOW, _SECOND_OF_WINDOW, *place)
+    engine = (*of_day, *_kept("engine_window", "window_start_second"))
+    histogram = (*of_day, *_kept("engine_histogram", "window_start_second"))
     day, micro_day = SECONDS_PER_DAY, SECONDS_PER_DAY * 1_000_000
     made = (
         Layout("seen_device", (*place, *_kept("seen_device")), {"seen_from_second": day}, is_numbered=False),
@@ -100,6 +112,8 @@ def layouts() -> Mapping[str, Layout]:
         Layout("held_window", held, {"from_second": day, "to_second": day}, is_numbered=True),
         Layout("device_event", (event_day, *place, *_kept("device_event")), {"event_microsecond": micro_day},
                is_numbered=False),
+        Layout("engine_window", engine, {"window_start_second": day}, is_numbered=False),
+        Layout("engine_histogram", histogram, {"window_start_second": day}, is_numbered=False),
     )  # fmt: skip
     assert {layout.table for layout in made} == set(TABLES)
     return MappingProxyType({layout.table: layout for layout in made})

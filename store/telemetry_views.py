@@ -16,12 +16,18 @@ COUNTS: Final = """
     UNION ALL
     SELECT 'held_window' AS name, day, count(*)
     FROM lake.held_window WHERE day BETWEEN $first AND $last GROUP BY day
+    UNION ALL
+    SELECT 'engine_window' AS name, day, count(*)
+    FROM lake.engine_window WHERE day BETWEEN $first AND $last GROUP BY day
+    UNION ALL
+    SELECT 'engine_histogram' AS name, day, count(*)
+    FROM lake.engine_histogram WHERE day BETWEEN $first AND $last GROUP BY day
     ORDER BY name, day
 """
 
 
 def show_telemetry(con: Connection) -> None:
-    """Make temporary views `device_window`, `held_window`, `device_event` and `seen_device`.
+    """Make temporary views of all tables that agents send, under the names of those.
 
     Windows and holdings carry `day` (whole days since 1970, UTC): a condition on it reads the files of those days only.
     A batch brings its own rows, so a window that an agent's restart cut in two is two rows: add them up.

@@ -1,4 +1,4 @@
--- Check: nodes and pools keep nothing: what enters one of these accounts leaves it again, to the last unit.
+-- Check: nodes, pools and servers keep nothing: what enters one of these accounts leaves it again, to the last unit.
 -- Invariant: 1
 -- Tier: always
 -- Reads: posting
@@ -9,6 +9,6 @@ WITH movement AS (
 )
 SELECT account, currency, sum(amount) AS left_over
 FROM movement
-WHERE starts_with(account, 'node:') OR starts_with(account, 'pool:')
+WHERE starts_with(account, 'node:') OR starts_with(account, 'pool:') OR starts_with(account, 'server:')
 GROUP BY ALL
 HAVING sum(amount) <> 0

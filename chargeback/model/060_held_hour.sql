@@ -1,8 +1,10 @@
 -- Purpose: who held how much of what: each holding cut into hours by whole seconds, with its team resolved.
 --   The team is the one the holding names, or that of the first matching rule of the team files (in file order) that is
 --   valid at the time; neither means an unmapped owner (team NULL), which stays visible as `unattributed`.
+--   What a shared model server holds names the server too (the first of the configured ones that matches); its cost goes
+--   to the server's tenants, and the team is then the owner of the server.
 -- Grain: snapshot_id, source_row, hour_number, is_placed
--- Reads: holder_interval, node_hour, node, device, team_rule
+-- Reads: holder_interval, node_hour, node, device, team_rule, server_rule
 
 WITH bounds AS (
     SELECT min(hour_number) * 3600 AS from_s, (max(hour_number) + 1) * 3600 AS to_s FROM node_hour
@@ -23,6 +25,14 @@ owner_rule AS (
        AND (r.match_namespace IS NULL OR o.namespace GLOB r.match_namespace)
        AND (r.match_workload IS NULL OR o.workload GLOB r.match_workload)
        AND (r.match_user IS NULL OR o.user_name GLOB r.match_user)
+),
+owner_server AS (
+    SELECT owner_key(o.namespace, o.workload, o.user_name) AS owner, arg_min(s.server, s.server_order) AS server
+    FROM (SELECT DISTINCT namespace, workload, user_name FROM holder_interval) AS o
+    JOIN server_rule AS s
+        ON (s.match_namespace IS NULL OR o.namespace GLOB s.match_namespace)
+       AND (s.match_workload IS NULL OR o.workload GLOB s.match_workload)
+    GROUP BY ALL
 ),
 device_place AS (
     SELECT
@@ -93,8 +103,10 @@ SELECT
     p.snapshot_id, p.source_row, p.hour_number, p.is_placed,
     coalesce(any_value(p.named_team), arg_min(r.team, r.rule_order)) AS team,
     any_value(p.cluster) AS cluster, any_value(p.node) AS node, any_value(p.pool) AS pool,
-    CAST(any_value(p.gpu_millionths * p.seconds) AS BIGINT) AS held_gpu_microseconds, any_value(p.owner) AS owner
+    CAST(any_value(p.gpu_millionths * p.seconds) AS BIGINT) AS held_gpu_microseconds, any_value(p.owner) AS owner,
+    any_value(s.server) AS server
 FROM part AS p
+LEFT JOIN owner_server AS s ON s.owner = p.owner
 LEFT JOIN owner_rule AS r
     ON r.owner = p.unnamed_owner AND r.valid_from_s <= p.piece_from_s AND r.valid_to_s > p.piece_from_s
 GROUP BY p.snapshot_id, p.source_row, p.hour_number, p.is_placed

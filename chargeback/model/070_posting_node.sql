@@ -2,23 +2,25 @@
 --   (split policy gpu_bound: the whole node over its GPUs); what nobody held on the node is offered to its pool.
 --   Holders are laid end to end on the capacity; each pays F(end) - F(start) of F(t) = cost * t / capacity, so the parts
 --   and the rest add up exactly. Held beyond the capacity makes the rest negative: shown, never clamped.
+--   What a shared model server held goes to the server's account, with the team that owns the server beside it.
 -- Grain: none
 -- Reads: node_hour_cost, held_hour
 
 WITH holder AS (
-    SELECT cluster, node, hour_number, team, CAST(sum(held_gpu_microseconds) AS BIGINT) AS held
+    SELECT cluster, node, hour_number, server, team, CAST(sum(held_gpu_microseconds) AS BIGINT) AS held
     FROM held_hour
     WHERE node IS NOT NULL AND pool IS NOT NULL
     GROUP BY ALL
 ),
 laid AS (
     SELECT
-        *, sum(held) OVER (PARTITION BY cluster, node, hour_number ORDER BY team NULLS LAST) AS held_to
+        *, sum(held) OVER (PARTITION BY cluster, node, hour_number ORDER BY server NULLS FIRST, team NULLS LAST) AS held_to
     FROM holder
 ),
 paid AS (
     SELECT
-        c.*, l.team, l.held,
+        c.*, l.server, CASE WHEN l.server IS NOT NULL THEN l.team END AS owner,
+        CASE WHEN l.server IS NULL THEN l.team END AS team, l.held,
         split_of(c.cost_pico, l.held_to, c.capacity_gpu_microseconds)
             - split_of(c.cost_pico, l.held_to - l.held, c.capacity_gpu_microseconds) AS amount_pico
     FROM node_hour_cost AS c
@@ -38,9 +40,10 @@ rest AS (
 )
 SELECT
     'node' AS step, currency, hour_number, node_account(cluster, node) AS from_account,
-    CASE WHEN team IS NULL THEN 'pool:' || pool || '/unattributed' ELSE 'team:' || team END AS to_account,
+    CASE WHEN server IS NOT NULL THEN 'server:' || server
+         WHEN team IS NULL THEN 'pool:' || pool || '/unattributed' ELSE 'team:' || team END AS to_account,
     CASE WHEN team IS NOT NULL THEN 'held' END AS category, team, pool, gpu_model,
-    CASE WHEN team IS NOT NULL THEN 'gpu_bound' END AS policy, amount_pico,
+    CASE WHEN team IS NOT NULL THEN 'gpu_bound' END AS policy, server, owner, amount_pico,
     CASE WHEN carries_gpu_time THEN held ELSE 0 END AS gpu_microseconds
 FROM paid
 UNION ALL BY NAME

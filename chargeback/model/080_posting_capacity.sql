@@ -16,17 +16,18 @@ WITH offered AS (
     GROUP BY currency, pool, hour_number
 ),
 holder AS (
-    SELECT pool, hour_number, team, CAST(sum(held_gpu_microseconds) AS BIGINT) AS held
+    SELECT pool, hour_number, server, team, CAST(sum(held_gpu_microseconds) AS BIGINT) AS held
     FROM held_hour
     WHERE node IS NULL
     GROUP BY ALL
 ),
 laid AS (
-    SELECT *, sum(held) OVER (PARTITION BY pool, hour_number ORDER BY team NULLS LAST) AS held_to FROM holder
+    SELECT *, sum(held) OVER (PARTITION BY pool, hour_number ORDER BY server NULLS FIRST, team NULLS LAST) AS held_to FROM holder
 ),
 paid AS (
     SELECT
-        o.*, l.team,
+        o.*, l.server, CASE WHEN l.server IS NOT NULL THEN l.team END AS owner,
+        CASE WHEN l.server IS NULL THEN l.team END AS team,
         split_of(o.cost_pico, l.held_to, o.pool_free) - split_of(o.cost_pico, l.held_to - l.held, o.pool_free) AS amount_pico,
         CAST(split_of(CAST(o.free AS HUGEINT), l.held_to, o.pool_free)
             - split_of(CAST(o.free AS HUGEINT), l.held_to - l.held, o.pool_free) AS BIGINT) AS held
@@ -44,9 +45,10 @@ rest AS (
 )
 SELECT
     'capacity' AS step, currency, hour_number, 'pool:' || pool || '/capacity' AS from_account,
-    CASE WHEN team IS NULL THEN 'pool:' || pool || '/unattributed' ELSE 'team:' || team END AS to_account,
+    CASE WHEN server IS NOT NULL THEN 'server:' || server
+         WHEN team IS NULL THEN 'pool:' || pool || '/unattributed' ELSE 'team:' || team END AS to_account,
     CASE WHEN team IS NOT NULL THEN 'held' END AS category, team, pool, gpu_model,
-    CASE WHEN team IS NOT NULL THEN 'gpu_bound' END AS policy, amount_pico, held AS gpu_microseconds
+    CASE WHEN team IS NOT NULL THEN 'gpu_bound' END AS policy, server, owner, amount_pico, held AS gpu_microseconds
 FROM paid
 UNION ALL BY NAME
 SELECT

@@ -3,13 +3,14 @@
 --   even: 1 for every team that held anything there; quota: the team's quota that it did not hold, priced hour by hour;
 --   central: the central team. Where a policy finds no weight at all, the central team pays: never 0/0.
 -- Grain: currency, pool, kind, team
--- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, node_hour_cost, held_hour, quota_hour, policy, setting
+-- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, posting_server, node_hour_cost, held_hour, quota_hour, policy, setting
 
 WITH direct AS (
     SELECT currency, pool, team, amount_pico
     FROM (
         FROM posting_node SELECT currency, pool, team, amount_pico
         UNION ALL FROM posting_capacity SELECT currency, pool, team, amount_pico
+        UNION ALL FROM posting_server SELECT currency, pool, team, amount_pico
     )
     WHERE team IS NOT NULL
 ),
@@ -20,6 +21,7 @@ inflow AS (
         UNION ALL FROM posting_rounding SELECT currency, pool, to_account
         UNION ALL FROM posting_node SELECT currency, pool, to_account
         UNION ALL FROM posting_capacity SELECT currency, pool, to_account
+        UNION ALL FROM posting_server SELECT currency, pool, to_account
     )
     WHERE starts_with(to_account, 'pool:') AND NOT ends_with(to_account, '/capacity')
     GROUP BY ALL

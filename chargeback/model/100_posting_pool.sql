@@ -2,7 +2,7 @@
 --   time sums to the same total. Money and GPU time are split alike; each team gets F(end) - F(start) of
 --   F(t) = amount * t // total weight with teams laid end to end by name.
 -- Grain: none
--- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, pool_weight
+-- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, posting_server, pool_weight
 
 WITH inflow AS (
     SELECT
@@ -16,6 +16,8 @@ WITH inflow AS (
         FROM posting_node SELECT currency, pool, to_account, hour_number, gpu_model, amount_pico, gpu_microseconds
         UNION ALL BY NAME
         FROM posting_capacity SELECT currency, pool, to_account, hour_number, gpu_model, amount_pico, gpu_microseconds
+        UNION ALL BY NAME
+        FROM posting_server SELECT currency, pool, to_account, hour_number, gpu_model, amount_pico, gpu_microseconds
     )
     WHERE starts_with(to_account, 'pool:') AND NOT ends_with(to_account, '/capacity')
     GROUP BY ALL

@@ -1,6 +1,6 @@
 -- Purpose: the ledger of the period: every movement of money, from the invoice to a team.
 -- Grain: none
--- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, posting_pool
+-- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, posting_server, posting_pool
 
 SELECT
     $period AS period, step, currency, hour_at(hour_number) AS hour_start, from_account, to_account, category, team, pool,
@@ -11,6 +11,7 @@ FROM (
     UNION ALL BY NAME FROM posting_rounding
     UNION ALL BY NAME FROM posting_node
     UNION ALL BY NAME FROM posting_capacity
+    UNION ALL BY NAME FROM posting_server
     UNION ALL BY NAME FROM posting_pool
 )
 WHERE amount_pico <> 0 OR gpu_microseconds <> 0

@@ -1,6 +1,6 @@
 -- Purpose: everything that could not be priced, matched or mapped, counted and named; never silently zero.
 -- Grain: none
--- Reads: node_hour, node_hour_cost, posting_charge, charge_span, held_hour, statement_exact, quota_conflict, team_rule, invoice, posting_node, posting_capacity
+-- Reads: node_hour, node_hour_cost, posting_charge, charge_span, held_hour, statement_exact, quota_conflict, team_rule, invoice, posting_node, posting_capacity, token_hour, token_cost, server_hour
 
 WITH inside AS (
     SELECT * FROM node_hour
@@ -32,7 +32,7 @@ unmapped AS (
         'unmapped_owner' AS kind, owner AS subject, min(hour_number) AS from_hour, max(hour_number) + 1 AS to_hour,
         sum(held_gpu_microseconds) AS gpu_microseconds, NULL AS amount, NULL AS currency,
         'no team named and no rule matches (namespace/workload/user): unattributed' AS reason
-    FROM held_hour WHERE team IS NULL GROUP BY ALL
+    FROM held_hour WHERE team IS NULL AND server IS NULL GROUP BY ALL
 ),
 misplaced AS (
     SELECT
@@ -105,6 +105,43 @@ conflict AS (
         (max(conflict_to_s) + 3599) // 3600 AS to_hour, NULL AS gpu_microseconds, NULL AS amount, NULL AS currency,
         count(DISTINCT team) || ' teams whose quota differs from ' || any_value(source) || ', which decides' AS reason
     FROM quota_conflict GROUP BY pool, other_source
+),
+-- Cost of shared model servers that no team answers for by its tokens, by the reason.
+served AS (
+    SELECT
+        CASE kind WHEN 'tenant' THEN 'tenant_without_team' WHEN 'unreported' THEN 'tokens_unreported'
+             WHEN 'unknown' THEN 'server_without_tokens' WHEN 'idle' THEN 'idle_server_without_team'
+             WHEN 'gap' THEN CASE WHEN amount_pico < 0 THEN 'gateway_over_engine' ELSE 'tokens_outside_gateway' END
+        END AS kind,
+        server || CASE WHEN kind IN ('tenant', 'unreported') THEN ' ' || coalesce(tenant, '(no tenant)') ELSE '' END AS subject,
+        hour_number, gpu_microseconds, amount_pico, currency
+    FROM token_cost
+    WHERE team IS NULL AND (amount_pico <> 0 OR kind = 'unreported')
+),
+unserved AS (
+    SELECT
+        kind, subject, min(hour_number) AS from_hour, max(hour_number) + 1 AS to_hour,
+        sum(gpu_microseconds) AS gpu_microseconds, from_pico(sum(amount_pico)) AS amount, currency,
+        CASE kind
+            WHEN 'tenant_without_team' THEN 'tokens of a tenant that is no team and that no rule of users matches: unattributed'
+            WHEN 'tokens_unreported' THEN 'requests whose tokens were not reported, at the mean of the hour: unattributed'
+            WHEN 'server_without_tokens' THEN 'no tokens known to divide these hours by: unattributed'
+            WHEN 'idle_server_without_team' THEN 'hours without a token of a server that no team owns: unattributed'
+            WHEN 'gateway_over_engine' THEN 'gateways report more tokens than the engine counted: a negative rest, shown as unattributed'
+            ELSE 'tokens that the engine counted and no gateway reported: unattributed'
+        END AS reason
+    FROM served
+    GROUP BY kind, subject, currency
+),
+no_server AS (
+    SELECT
+        'tokens_without_server' AS kind, t.server AS subject, min(t.hour_number) AS from_hour,
+        max(t.hour_number) + 1 AS to_hour, NULL AS gpu_microseconds, NULL AS amount, NULL AS currency,
+        'tokens in hours in which no configured server of that name held anything that is priced' AS reason
+    FROM token_hour AS t
+    ANTI JOIN server_hour AS h USING (server, hour_number)
+    WHERE t.hour_number >= seconds_of($period_start) // 3600 AND t.hour_number < seconds_of($period_end) // 3600
+    GROUP BY t.server
 )
 SELECT
     $period AS period, kind, subject, hour_at(from_hour) AS gap_from, hour_at(to_hour) AS gap_to,
@@ -113,5 +150,5 @@ FROM (
     FROM unpriced UNION ALL BY NAME FROM unmatched UNION ALL BY NAME FROM unmapped UNION ALL BY NAME FROM misplaced
     UNION ALL BY NAME FROM over_held UNION ALL BY NAME FROM unplaced
     UNION ALL BY NAME FROM no_invoice UNION ALL BY NAME FROM no_team
-    UNION ALL BY NAME FROM conflict
+    UNION ALL BY NAME FROM conflict UNION ALL BY NAME FROM unserved UNION ALL BY NAME FROM no_server
 )

@@ -19,6 +19,7 @@ from exporters.page_server import PageServer, PageSettings
 from exporters.push import Push, PushSettings
 from exporters.spool import Spool
 from fleet.telemetry import WINDOW_SECONDS, DeviceWindowRow
+from services.agent.engines import Engines
 from services.agent.recorder import Recorder, RecorderSettings
 from services.agent.runtime import Runtime, agent_measurements
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from collectors.guard import Visit
+    from collectors.samples import Reading
     from fleet.agent_config import Agent
     from fleet.measurement import Measurement
     from fleet.telemetry import Row
@@ -43,7 +45,9 @@ class NodeAgent:
     """A whole agent. `start` it, and `stop` it before the process ends."""
 
     def __init__(self, config: Agent, node: str, boot_id: str, version: str) -> None:
-        """Open the spool, if there is a hub to fill it for. SpoolError when it cannot be used."""
+        """Open the spool, if there is a hub to fill it for. SpoolError when it cannot be used, ConfigError for what
+        only the parts can refuse.
+        """
         self._config, self._node, self._boot_id, self._version = config, node, boot_id, version
         self._spool = Spool(Path(config.spool), config.spool_mebibytes * 1024 * 1024) if config.hub.address else None
         self._push = Push(self._spool, _push_settings(config)) if self._spool else None
@@ -60,8 +64,15 @@ class NodeAgent:
             pods=PodFolders(Path(config.pod_logs), Path(config.cgroups)) if config.kubelet_socket else None,
             state=state,
         )
+        self._engines = Engines(node, config.engines, self._recorder.keep)
         self._runtime = Runtime(
-            node, self._recorder, _devices(config), list(self._others()), period_seconds=period, save=self._save
+            node,
+            self._recorder,
+            _devices(config),
+            [*self._others(), *self._engines.guards()],
+            period_seconds=period,
+            save=self._save,
+            ending=self._engines.close,
         )
         self._stack = ExitStack()
 
@@ -94,8 +105,10 @@ class NodeAgent:
         yield from self._runtime.measurements()
         if self._push:
             yield from self._push.measurements(self._node)
+        # Last: of what others make up, the page leaves out what is too much.
+        yield from self._engines.measurements()
 
-    def _others(self) -> Iterator[tuple[Guard, float, Callable[[Visit], None]]]:
+    def _others(self) -> Iterator[tuple[Guard[Reading], float, Callable[[Visit[Reading]], None]]]:
         config, recorder = self._config, self._recorder
         if config.kubelet_socket:
             guard = _threaded("placement", {"socket_path": config.kubelet_socket}, deadline_seconds=15)
@@ -151,7 +164,7 @@ class NodeAgent:
             self._push.wake()
 
 
-def _devices(config: Agent) -> Guard:
+def _devices(config: Agent) -> Guard[Reading]:
     if config.devices == "nvml":
         host_pids = config.processes and sees_host_processes(PROC)
         # Time is kept by the thread that waits for it, so a driver that is slow to start may not hold it up.
@@ -161,11 +174,11 @@ def _devices(config: Agent) -> Guard:
     return _threaded("dcgm", options, deadline_seconds=DEVICES_DEADLINE_SECONDS)
 
 
-def _threaded(name: str, options: Mapping[str, Any], *, deadline_seconds: float) -> Guard:
+def _threaded(name: str, options: Mapping[str, Any], *, deadline_seconds: float) -> Guard[Reading]:
     return Guard(name, ThreadRunner(lambda: make_collector(name, options)), deadline_seconds=deadline_seconds)
 
 
-def _claim(recorder: Recorder, visit: Visit) -> None:
+def _claim(recorder: Recorder, visit: Visit[Reading]) -> None:
     """A node without a kubelet has no claims; one that cannot be asked, or has gone, leaves the holders unknown."""
     if visit.reading:
         recorder.claim(visit.reading.claims, visit.reading.allocatable, is_known=True)
@@ -173,7 +186,7 @@ def _claim(recorder: Recorder, visit: Visit) -> None:
         recorder.claim(None, None, is_known=visit.outcome == "absent")
 
 
-def _happened(recorder: Recorder, visit: Visit) -> None:
+def _happened(recorder: Recorder, visit: Visit[Reading]) -> None:
     recorder.happened("kernel_log", visit.reading.events if visit.reading else None)
 
 

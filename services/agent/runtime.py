@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from collectors.guard import measured_status
 from fleet.catalogue import by_name
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from collectors.guard import Guard, Visit
+    from collectors.samples import Reading
     from fleet.telemetry import Row
     from services.agent.recorder import Recorder
 
@@ -33,19 +34,24 @@ class Runtime:
         self,
         node: str,
         recorder: Recorder,
-        devices: Guard,
-        others: Sequence[tuple[Guard, float, Callable[[Visit], None]]],
+        devices: Guard[Reading],
+        others: Sequence[tuple[Guard[Any], float, Callable[[Visit[Any]], None]]],
         *,
         period_seconds: int,
         save: Callable[[Mapping[str, tuple[Row, ...]]], None],
+        ending: Callable[[int], Mapping[str, Sequence[Row]]] = lambda second: {},
     ) -> None:
-        """Take the guard of the devices, and of each other source its period and what to do with a visit."""
+        """Take the guard of the devices, and of each other source its period and what to do with a visit.
+
+        `ending` gives the rows that are still open elsewhere when the agent stops.
+        """
         self._node = node
         self._recorder = recorder
         self._devices = devices
         self._others = tuple(others)
         self._period_seconds = period_seconds
         self._save = save
+        self._ending = ending
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
         self._ticked_at = time.monotonic()
@@ -68,7 +74,11 @@ class Runtime:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         try:
-            self._record(self._recorder.finish(int(time.time())))
+            second = int(time.time())
+            try:
+                self._recorder.keep(self._ending(second), second)
+            finally:
+                self._record(self._recorder.finish(second))
         except Exception:
             log.exception("the open windows were lost")
         for guard in self._guards():
@@ -93,7 +103,7 @@ class Runtime:
         for guard in self._guards():
             yield from measured_status(self._node, guard.status())
 
-    def _guards(self) -> tuple[Guard, ...]:
+    def _guards(self) -> tuple[Guard[Any], ...]:
         return (self._devices, *(guard for guard, _, _ in self._others))
 
     def _keep_time(self) -> None:
@@ -109,12 +119,12 @@ class Runtime:
                 # A bug, or the one second that nobody thought of: told, and where it stays, `health` fails.
                 log.exception("a second was lost")
 
-    def _tick(self, visit: Visit) -> None:
+    def _tick(self, visit: Visit[Reading]) -> None:
         second = int(time.time())
         self._record(self._recorder.tick(self._devices.collector, second, visit.reading, time.time_ns()))
         self._ticked_at, self._has_ticked = time.monotonic(), True
 
-    def _ask(self, guard: Guard, period_seconds: float, use: Callable[[Visit], None]) -> None:
+    def _ask(self, guard: Guard[Any], period_seconds: float, use: Callable[[Visit[Any]], None]) -> None:
         said = ""
         while not self._stopping.is_set():
             visit = guard.visit()

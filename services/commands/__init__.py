@@ -12,13 +12,14 @@ from services.commands.inputs import doctor, init, load
 from services.commands.options import FOLDER
 from services.commands.period import build, check, explain, export, statement
 from services.commands.read import read
+from services.commands.tokens import tokens
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @click.group(
-    commands=(init, load, build, check, statement, explain, export, read, portal, hub, maintain, doctor, demo),
+    commands=(init, load, build, check, statement, explain, export, tokens, read, portal, hub, maintain, doctor, demo),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

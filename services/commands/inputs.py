@@ -8,6 +8,8 @@ import click
 
 from chargeback.kinds import KINDS
 from chargeback.load import LoadOptions, load_files
+from chargeback.tokens.staging import FORMATS
+from chargeback.tokens.usage import LogOptions
 from fleet.config import CONFIG_FILE
 from fleet.errors import ConfigError, InputError, one_line
 from fleet.period import zone_named
@@ -43,6 +45,27 @@ def init(folder: Path) -> None:
     show_default=True,
     help="Dialect of a charges file.",
 )
+@click.option(
+    "--format",
+    "log_format",
+    type=click.Choice(["csv", *FORMATS]),
+    default="csv",
+    show_default=True,
+    help="What wrote a tokens file: csv is a file with the columns of its kind, the others are logs.",
+)
+@click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="[FOUND=]NAME",
+    help="Name of the server of a log, or of the one that the log calls FOUND.",
+)
+@click.option(
+    "--tenant",
+    metavar="FIELD",
+    help="Who a log's tenant is: for litellm team, team_alias, organization, user, end_user, key or key_alias; "
+    "for envoy a field (x-tenant-id); for sglang a custom label (team).",
+)
 @click.option("--time-zone", metavar="ZONE", help="IANA zone of times that carry none; without it they are refused.")
 @click.option(
     "--ignore-column",
@@ -58,21 +81,25 @@ def load(
     kind: str,
     files: tuple[Path, ...],
     provider: str,
+    log_format: str,
+    servers: tuple[str, ...],
+    tenant: str | None,
     time_zone: str | None,
     ignored: tuple[str, ...],
     *,
     all_problems: bool,
 ) -> None:
-    """Load input files (CSV or Parquet): all of them or none.
+    """Load input files (CSV or Parquet; logs of tokens: JSON lines): all of them or none.
 
-    KIND is inventory, devices, holdings, demand, charges, invoices, quotas or teams.
+    KIND is inventory, devices, holdings, demand, charges, invoices, quotas, teams or tokens.
 
     A file replaces what an earlier file of the same name said. Content that is already loaded is left alone.
     """
     workspace = Workspace.at(folder)
     if time_zone:
         _check_zone(time_zone)
-    options = LoadOptions(provider, time_zone, ignored)
+    log = _log_options(kind, log_format, servers, tenant, time_zone)
+    options = LoadOptions(provider, time_zone, ignored, log)
     with workspace.open_lake() as lake, progress(f"load {kind}", len(files)) as step:
         try:
             loaded = load_files(lake, kind, files, options, progress=step)
@@ -100,6 +127,22 @@ def doctor(folder: Path, *, with_node: bool) -> None:
         say(line)
     if has_failed(findings):
         raise SystemExit(1)
+
+
+def _log_options(
+    kind: str, log_format: str, servers: tuple[str, ...], tenant: str | None, zone: str | None
+) -> LogOptions | None:
+    """How a log is to be read; None for a file with the columns of its kind."""
+    if log_format == "csv":
+        if servers or tenant:
+            raise ConfigError("--server and --tenant are for logs (--format litellm, envoy or sglang)")
+        return None
+    if kind != "tokens":
+        raise ConfigError(f"--format {log_format} is for tokens, not for {kind}")
+    pairs = [(found.strip(), name.strip()) for found, _, name in (text.rpartition("=") for text in servers)]
+    if not all(name for _, name in pairs) or len(dict(pairs)) < len(pairs):
+        raise ConfigError("--server takes NAME once, and FOUND=NAME once for each FOUND")
+    return LogOptions(log_format, zone, tenant, tuple(pairs))
 
 
 def _check_zone(name: str) -> None:

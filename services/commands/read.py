@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from collectors.exposition import PageError
 from collectors.kernel_log.collector import KernelLog
 from collectors.nvml.collector import Nvml
 from collectors.pages import read_token
 from collectors.registry import PAGE_COLLECTORS
+from collectors.serving.servers import SERVER_KINDS, server_of
 from collectors.steps import steps
 from services.terminal import complain, say
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from collectors.samples import Reading
+    from collectors.serving.collector import Visit
+    from collectors.serving.gateway import GatewayReading, GatewayVisit
+    from collectors.serving.samples import ServingReading
 
 NVML: Final = "nvml"
 KERNEL_LOG: Final = "kernel-log"
@@ -29,7 +34,7 @@ VISIT_SECONDS: Final = 1.0
 
 
 @click.command()
-@click.argument("kind", type=click.Choice([*PAGE_COLLECTORS, NVML, KERNEL_LOG]), metavar="KIND")
+@click.argument("kind", type=click.Choice([*PAGE_COLLECTORS, NVML, KERNEL_LOG, *SERVER_KINDS]), metavar="KIND")
 @click.argument("pages", nargs=-1, metavar="[PAGE...]")
 @click.option(
     "--token-file",
@@ -57,6 +62,10 @@ def read(kind: str, pages: tuple[str, ...], token_file: Path | None, visits: int
     KIND nvml: the devices of this machine, as its NVIDIA driver shows them. No PAGE is given.
 
     KIND kernel-log: each PAGE is a log of the kernel (a text file, or /dev/kmsg); one line for each fault in it.
+
+    KIND vllm, sglang, ...: each PAGE is a metric page of one model server (or gateway) of that kind. One line for
+    each model and engine index (or tenant); one page shows counters as they stand, several, in time order, the steps
+    between them. The first page names the server in all rows.
     """
     refused: Counter[str] = Counter()
     if kind == NVML:
@@ -68,6 +77,8 @@ def read(kind: str, pages: tuple[str, ...], token_file: Path | None, visits: int
     elif kind == KERNEL_LOG:
         for page in pages:
             _read_log(Path(page), refused)
+    elif kind in SERVER_KINDS:
+        _read_server(kind, pages, token_file, refused)
     else:
         _read_pages(kind, pages, token_file, refused)
     if refused:
@@ -85,6 +96,34 @@ def _read_pages(kind: str, pages: tuple[str, ...], token_file: Path | None, refu
             say(row)
     for reading in readings if len(readings) == 1 else [readings[0], *shown]:
         _count(refused, reading)
+
+
+def _read_server(kind: str, pages: tuple[str, ...], token_file: Path | None, refused: Counter[str]) -> None:
+    """Print the rows of one server; all its pages are read before the first row is shown.
+
+    Where reading takes away what a page shows, its first visit is a step already: what was read before a page that
+    cannot be is shown nevertheless, as nobody can read it again.
+    """
+    token = read_token(token_file) if token_file else None
+    server = server_of(kind, pages[0], token=token)
+    visits: list[Visit | GatewayVisit] = []
+    failure: PageError | None = None
+    for page in pages:
+        try:
+            visits.append(server.collect(page))
+        except PageError as error:
+            if not visits or visits[0].step is None:
+                raise
+            failure = error
+            break
+    shown = [visit.step for visit in visits if visit.step is not None] or [visits[0].totals]
+    for reading in shown:
+        for sample in reading.samples:
+            say(json.dumps(asdict(sample), allow_nan=False))
+    for visit in visits:
+        _count(refused, visit.totals if visit.step is None else visit.step)
+    if failure:
+        raise failure
 
 
 def _read_nvml(visits: int, refused: Counter[str]) -> None:
@@ -135,6 +174,6 @@ def _without_none(fields: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _count(refused: Counter[str], reading: Reading) -> None:
+def _count(refused: Counter[str], reading: Reading | ServingReading | GatewayReading) -> None:
     for rejected in reading.rejected:
         refused[rejected.reason] += rejected.count

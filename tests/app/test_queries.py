@@ -50,7 +50,8 @@ def test_a_team_gets_its_own_rows_only(month: Reports, name: str) -> None:
     assert "list_contains($teams, " in report(name).text
     rows = asked(month, ONE, name)
     if "team" in rows.schema.names:
-        assert set(rows["team"].to_pylist()) == {TEAM}
+        # The demo has no shared model server: what its tokens cost is tested with the cost model.
+        assert set(rows["team"].to_pylist()) == ({TEAM} if name not in ("token_price", "server_waste") else set())
     whole = asked(month, LOCAL, name)
     if "team" in rows.schema.names:
         assert rows.to_pylist() == [row for row in whole.to_pylist() if row["team"] == TEAM]

@@ -37,6 +37,7 @@ FILLED = {
     "invoices": {"issuer": "Cloud", "invoice_id": "1", "period": PERIOD, "currency": "USD"},
     "quotas": {"pool": "p", "valid_to": ""},
     "teams": {"cost_centre": "", "gl_account": ""},
+    "tokens": {"tenant": "", "model": ""},
 }
 """What a small file need not repeat: columns that are added with these values when it lacks them."""
 
@@ -101,8 +102,10 @@ def memory_ledger() -> Connection:
     con.execute("ATTACH ':memory:' AS lake")
     schema = resources.files("store") / "schema"
     con.execute((schema / "001_input.sql").read_text("utf-8"))
-    telemetry = (schema / "003_telemetry.sql").read_text("utf-8")
-    con.execute("\n".join(line for line in telemetry.splitlines() if not line.startswith(("ALTER", "CALL"))))
+    con.execute((schema / "005_tokens.sql").read_text("utf-8"))
+    for name in ("003_telemetry.sql", "007_engine.sql"):
+        telemetry = (schema / name).read_text("utf-8")
+        con.execute("\n".join(line for line in telemetry.splitlines() if not line.startswith(("ALTER", "CALL"))))
     return con
 
 

@@ -65,6 +65,8 @@ BAD = [
     ("no_gap", f"INSERT INTO gap (period, kind, subject) VALUES ('{PERIOD}', 'unmapped_owner', 'lab//')"),
     ("no_money_is_a_float", "ALTER TABLE statement_line ALTER amount TYPE DOUBLE"),
     ("no_money_is_a_float", "ALTER TABLE node_hour_cost ALTER cost_pico TYPE FLOAT"),
+    ("server_cost_is_split", "UPDATE posting SET to_account = 'server:x' WHERE to_account = 'team:blue'"),
+    ("server_cost_is_split", "INSERT INTO token_cost BY NAME SELECT 'x' AS server, 0 AS hour_number, 1 AS amount_pico"),
     (
         "statement_is_postings_rounded_once",
         "UPDATE statement_line SET amount = amount + 0.01 WHERE team = 'red' AND category = 'held'",

@@ -95,7 +95,7 @@ def test_month(name: str, new_lake: Callable[[], Lake], tmp_path: Path) -> None:
     config_file = folder / "config.toml"
     config = parse_config(config_file.read_text("utf-8") if config_file.exists() else "")
     lake = new_lake()
-    for kind in ("inventory", "devices", "holdings", "demand", "charges", "invoices", "quotas", "teams"):
+    for kind in ("inventory", "devices", "holdings", "demand", "charges", "invoices", "quotas", "teams", "tokens"):
         files = sorted({*folder.glob(f"in_{kind}.csv"), *folder.glob(f"in_{kind}.*.csv")})
         copies = [write_rows(tmp_path / path.name.removeprefix("in_"), kind, read_rows(path)) for path in files]
         for copy in copies:

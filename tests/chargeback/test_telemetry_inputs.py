@@ -32,3 +32,12 @@ def test_a_build_is_of_the_rows_that_agents_sent_for_its_days() -> None:
     last = held(con, FEBRUARY + 27)
     assert last not in {none, first}
     assert held(con, FEBRUARY + 27) not in {none, first, last}
+
+
+def test_what_agents_saw_of_model_servers_is_an_input_too() -> None:
+    con = memory_ledger()
+    ids = {prepare(con, Config(), "2026-02")}
+    for table in ("engine_window", "engine_histogram", "device_window"):
+        con.execute(f"INSERT INTO lake.{table} (day, second) VALUES (?, 0)", [FEBRUARY])
+        ids.add(prepare(con, Config(), "2026-02"))
+    assert len(ids) == 4

@@ -2,59 +2,95 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import socket
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+import tracemalloc
+import zlib
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from collectors.exposition import PageError
+from collectors.http_get import _Gzip
 from collectors.pages import fetch, read_token
+from tests.collectors.secured import Quiet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 PAGE = b'm{a="b"} 1\n'
+BOMB_BYTES = 512 * 1024 * 1024
+
+
+def bomb() -> bytes:
+    """Half a gigabyte of nothing, packed a part at a time."""
+    packer = zlib.compressobj(9, wbits=31)
+    return b"".join(packer.compress(bytes(2**20)) for _ in range(BOMB_BYTES // 2**20)) + packer.flush()
+
+
+PACKED = {
+    "/packed": ("gzip", gzip.compress(PAGE * 20_000)),
+    "/packed-twice": ("x-gzip", gzip.compress(PAGE) + gzip.compress(PAGE)),
+    "/packed-short": ("gzip", gzip.compress(PAGE)[:-6]),
+    "/packed-not": ("gzip", PAGE),
+    "/packed-else": ("br", PAGE),
+    "/packed-empty": ("gzip", gzip.compress(b"") * 1000),
+}
+
+
+ANSWERS = {
+    "/metrics": (200, PAGE, {}),
+    "/large": (200, PAGE * 1000, {}),
+    "/moved": (307, b"", {"Location": "/metrics"}),
+    "/moved-with-token": (308, b"", {"Location": "/token"}),
+    "/twice": (307, b"", {"Location": "/moved"}),
+    "/loop": (302, b"", {"Location": "/loop"}),
+    "/nowhere": (307, b"", {}),
+    "/elsewhere": (302, b"", {"Location": "http://127.0.0.2:9/metrics"}),
+    "/file": (302, b"", {"Location": "file:///etc/hostname"}),
+}
 
 
 class Exporter(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path == "/metrics":
-            self.answer(200, PAGE)
+        if path in ANSWERS:
+            code, body, headers = ANSWERS[path]
+            self.answer(code, body, **headers)
+        elif path in PACKED:
+            encoding, body = PACKED[path]
+            self.answer(200, body, **{"Content-Encoding": encoding})
         elif path == "/token":
             is_known = self.headers.get("Authorization") == "Bearer s3cret"
             self.answer(200 if is_known else 401, PAGE if is_known else b"")
-        elif path == "/moved":
-            self.answer(307, b"", Location="/metrics")
-        elif path == "/elsewhere":
-            self.answer(302, b"", Location="http://127.0.0.2:9/metrics")
-        elif path == "/file":
-            self.answer(302, b"", Location="file:///etc/hostname")
-        elif path == "/loop":
-            self.answer(302, b"", Location="/loop")
-        elif path == "/large":
-            self.answer(200, PAGE * 1000)
+        elif path == "/asked":
+            self.answer(200, f"asks_for_gzip {int(self.headers.get('Accept-Encoding') == 'gzip')}\n".encode())
         elif path == "/short":
             self.send_response(200)
             self.send_header("Content-Length", str(len(PAGE) + 5))
             self.end_headers()
             self.wfile.write(PAGE)
         elif path == "/drip":
-            self.send_response(200)
-            self.end_headers()
-            for _ in range(100):
-                self.wfile.write(b"# slow\n")
-                self.wfile.flush()
-                time.sleep(0.05)
+            self.drip(b"HTTP/1.1 200 OK\r\n\r\n", b"# slow\n")
+        elif path == "/slow-head":
+            self.drip(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n")
         elif path == "/hang":
             time.sleep(1)
         else:
             self.answer(404, b"")
+
+    def drip(self, begin: bytes, part: bytes) -> None:
+        for sent in (begin, *[part] * 100):
+            self.wfile.write(sent)
+            self.wfile.flush()
+            time.sleep(0.05)
 
     def answer(self, code: int, body: bytes, **headers: str) -> None:
         self.send_response(code)
@@ -68,22 +104,15 @@ class Exporter(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class Quiet(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        """A client that leaves early is what some tests are about."""
-
-
 @pytest.fixture(scope="module")
 def exporter() -> Iterator[str]:
     with Quiet(("127.0.0.1", 0), Exporter) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-def why_not(source: str | Path, **options: float | str) -> str:
+def why_not(source: str | Path, **options: Any) -> str:
     with pytest.raises(PageError) as error:
         fetch(str(source), **options)
     assert "\n" not in str(error.value)
@@ -118,13 +147,19 @@ def test_a_redirect_on_the_same_host_is_followed(exporter: str) -> None:
     assert fetch(f"{exporter}/moved").text == PAGE.decode()
 
 
+def test_one_redirect_is_followed_and_keeps_the_token(exporter: str) -> None:
+    assert fetch(f"{exporter}/moved-with-token", token="s3cret").text == PAGE.decode()
+    assert why_not(f"{exporter}/twice") == f"{exporter}/twice: redirects more than once"
+
+
 def test_a_redirect_to_another_host_is_refused(exporter: str) -> None:
     line = why_not(f"{exporter}/elsewhere", token="s3cret")
     assert line == f"{exporter}/elsewhere: redirects to another scheme, host or port, which is not followed"
 
 
 def test_a_redirect_to_a_file_is_refused(exporter: str) -> None:
-    assert why_not(f"{exporter}/file").startswith(f"{exporter}/file: HTTP 302 ")
+    line = why_not(f"{exporter}/file")
+    assert line == f"{exporter}/file: redirects to another scheme, host or port, which is not followed"
 
 
 def test_a_token_is_sent(exporter: str, tmp_path: Path) -> None:
@@ -151,13 +186,63 @@ def test_what_a_server_does_wrong_is_one_line(exporter: str) -> None:
     assert why_not(f"{exporter}/large", byte_limit=5000) == f"{exporter}/large: is larger than 5000 bytes"
     assert why_not(f"{exporter}/short") == f"{exporter}/short: was cut off, 5 bytes are missing"
     assert why_not(f"{exporter}/hang", timeout_seconds=0.2) == f"{exporter}/hang: no answer within 0.2 seconds"
-    assert why_not(f"{exporter}/loop").startswith(f"{exporter}/loop: HTTP 302 ")
+    assert why_not(f"{exporter}/loop") == f"{exporter}/loop: redirects more than once"
+    assert why_not(f"{exporter}/nowhere") == f"{exporter}/nowhere: HTTP 307 Temporary Redirect"
 
 
-def test_a_server_that_drips_is_given_up(exporter: str) -> None:
+@pytest.mark.parametrize("path", ["/drip", "/slow-head"])
+def test_a_server_that_drips_is_given_up(exporter: str, path: str) -> None:
     begun = time.monotonic()
-    assert why_not(f"{exporter}/drip", timeout_seconds=0.3) == f"{exporter}/drip: no answer within 0.3 seconds"
-    assert time.monotonic() - begun < 3
+    assert why_not(f"{exporter}{path}", timeout_seconds=0.3) == f"{exporter}{path}: no answer within 0.3 seconds"
+    assert time.monotonic() - begun < 2
+
+
+def test_a_packed_page_is_unpacked(exporter: str) -> None:
+    assert fetch(f"{exporter}/asked").text == "asks_for_gzip 1\n"
+    assert fetch(f"{exporter}/packed").text == PAGE.decode() * 20_000
+    assert fetch(f"{exporter}/packed-twice").text == PAGE.decode() * 2
+    assert fetch(f"{exporter}/packed-empty").text == ""
+
+
+def test_a_page_packed_wrongly_is_one_line(exporter: str) -> None:
+    assert why_not(f"{exporter}/packed-short") == f"{exporter}/packed-short: was cut off, its gzip stream has no end"
+    assert why_not(f"{exporter}/packed-not") == f"{exporter}/packed-not: the answer is called gzip and is none"
+    line = f"{exporter}/packed-else: is compressed as 'br', which was not asked for"
+    assert why_not(f"{exporter}/packed-else") == line
+    # 20 bytes that unpack to nothing, a thousand times.
+    assert why_not(f"{exporter}/packed-empty", byte_limit=999) == f"{exporter}/packed-empty: is larger than 999 bytes"
+
+
+def test_the_limit_is_for_what_a_page_unpacks_to(exporter: str) -> None:
+    size = len(PAGE) * 20_000
+    assert len(fetch(f"{exporter}/packed", byte_limit=size).text) == size
+    assert why_not(f"{exporter}/packed", byte_limit=size - 1).endswith(f"is larger than {size - 1} bytes")
+
+
+def test_a_bomb_costs_its_limit_and_no_more(exporter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PACKED, "/bomb", ("gzip", bomb()))
+    tracemalloc.start()
+    try:
+        assert why_not(f"{exporter}/bomb", byte_limit=2**20) == f"{exporter}/bomb: is larger than {2**20} bytes"
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    contents=st.lists(st.tuples(st.binary(min_size=1, max_size=3), st.integers(0, 3 * 65_536)), max_size=4),
+    cut=st.integers(1, 5_000),
+)
+@example(contents=[(b"\0", 65_536)], cut=5_000)
+def test_whatever_was_packed_is_unpacked_however_it_arrives(contents: list[tuple[bytes, int]], cut: int) -> None:
+    bodies = [seed * (size // len(seed)) for seed, size in contents]
+    packed = b"".join(gzip.compress(body) for body in bodies)
+    unpack = _Gzip()
+    parts = [part for at in range(0, len(packed), cut) for part in unpack.parts(packed[at : at + cut])]
+    assert b"".join(parts) == b"".join(bodies)
+    assert unpack.is_complete or not packed
+    assert all(len(part) <= 65_536 for part in parts)
 
 
 def test_nobody_at_the_address_is_one_line() -> None:

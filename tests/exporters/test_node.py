@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from exporters.node import NodePage
 from fleet.catalogue import CATALOGUE, by_name
-from fleet.measurement import Measurement
+from fleet.measurement import Buckets, Measurement, histogram
 from fleet.metric import Metric
 from tests.exporters.hub import until
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-EXPORTED = [metric for metric in CATALOGUE if metric.kind != "histogram"]
+EXPORTED = CATALOGUE
+SEEN = Buckets((0.25, 1.0), (1, 0, 2), 3.5)
+LATENCY = by_name("gputally_serving_decode_time_seconds")
 POWER = by_name("gputally_device_power_watts")
 ENERGY = by_name("gputally_device_energy_joules_total")
 STATE = by_name("gputally_device_state_info")
@@ -34,7 +36,10 @@ def one_of_each() -> Iterator[Measurement]:
         for series in ("a", "b"):
             labels = tuple(f"{label}-{series}" for label in metric.labels)
             if labels or series == "a":
-                yield Measurement(metric, labels, 1 if metric.kind == "info" else 2.5)
+                if metric.kind == "histogram":
+                    yield histogram(metric, labels, SEEN)
+                else:
+                    yield Measurement(metric, labels, 1 if metric.kind == "info" else 2.5)
 
 
 def page(*measured: Measurement) -> str:
@@ -103,7 +108,11 @@ WRONG = {
     "infinite": [Measurement(POWER, ("n", "GPU-1"), math.inf)],
     "negative counter": [Measurement(ENERGY, ("n", "GPU-1"), -1)],
     "info that is not 1": [Measurement(STATE, ("n", "GPU-1", "ok"), 0)],
-    "histogram": [Measurement(by_name("gputally_hub_commit_duration_seconds"), (), 1)],
+    "a histogram without buckets": [Measurement(by_name("gputally_hub_commit_duration_seconds"), (), 1)],
+    "buckets that are no histogram's": [Measurement(POWER, ("n", "GPU-1"), 3, SEEN)],
+    "bounds out of order": [histogram(LATENCY, ("s", "e", "m", "0"), Buckets((1.0, 0.5), (1, 1, 1), 1))],
+    "a bucket below 0": [histogram(LATENCY, ("s", "e", "m", "0"), Buckets((0.5,), (3, -1), 1))],
+    "a sum that is none": [histogram(LATENCY, ("s", "e", "m", "0"), Buckets((0.5,), (3, 1), math.nan))],
 }
 
 
@@ -115,6 +124,33 @@ def test_a_measurement_that_breaks_the_rules_is_a_defect(wrong: list[Measurement
     shown = NodePage(lambda: [*wrong, good])
     assert b'gputally_device_power_watts{node="n",uuid="GPU-7"} 7.0\n' in shown.render()
     assert sum(shown.rejected.values()) == 1
+
+
+def test_a_histogram_counts_what_lies_below_each_bound() -> None:
+    lines = [line for line in page(histogram(LATENCY, ("s", "e", "m", "0"), SEEN)).splitlines() if line[0] != "#"]
+    place = 'server="s"', 'engine="e"', 'model="m"', 'engine_index="0"'
+    found = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+    labels = ",".join(sorted(place))
+    assert {name: value for name, value in found.items() if "_bucket" not in name} == {
+        f"{LATENCY.name}_sum{{{labels}}}": 3.5,
+        f"{LATENCY.name}_count{{{labels}}}": 3,
+    }
+    assert [value for name, value in found.items() if "_bucket" in name] == [1, 1, 3]
+    assert [name.partition('le="')[2].partition('"')[0] for name in found if "_bucket" in name] == [
+        "0.25", "1.0", "+Inf",
+    ]  # fmt: skip
+
+
+def test_every_series_of_a_histogram_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exporters.node.SERIES_LIMIT", 12)
+    shown = NodePage(lambda: [histogram(LATENCY, ("s", "e", str(n), "0"), SEEN) for n in range(5)])
+    assert shown.render().count(b"_count{") == 2
+    assert shown.rejected == {"too_many_series": 3}
+
+
+def test_buckets_belong_to_bounds() -> None:
+    with pytest.raises(ValueError, match="2 bounds make 3 buckets, not 2"):
+        Buckets((0.5, 1.0), (1, 2), 1.0)
 
 
 def test_a_metric_that_only_looks_like_the_catalogues_is_not_shown() -> None:

@@ -25,6 +25,7 @@ from fleet.config import (
 from fleet.errors import ConfigError
 from fleet.hub_config import Hub
 from fleet.identity import POLICIES, POOL_KINDS
+from fleet.ledger_config import Server, TokenWeights
 
 
 def test_the_template_is_the_default():
@@ -42,6 +43,11 @@ def test_the_template_shows_and_explains_every_key():
     for above, line in pairwise(lines):
         if "=" in line and not line.startswith("#"):
             assert above.startswith("# ")
+
+
+def test_token_weights_are_exact_millionths():
+    weights = parse_config("[ledger.token_weights]\ninput = '0.333333'\ncached_input = '1e-6'").ledger.token_weights
+    assert weights.millionths() == (333_333, 1, 4_000_000)
 
 
 def test_words_agree_with_the_ledger():
@@ -76,6 +82,21 @@ def test_policies_have_defaults_and_can_be_set():
         ("[ledger]\ncurrency = 'usd'", "ledger.currency: 'usd' is not a currency code"),
         ("[ledger]\ntime_zone = 'Mars/Base'", "ledger.time_zone: 'Mars/Base' is not a time zone"),
         ("[ledger]\ncentral_team = ''", "ledger.central_team: a name must not be empty"),
+        ("[ledger.token_weights]\ninput = 1", "ledger.token_weights.input must be a string, not a whole number"),
+        ("[ledger.token_weights]\ninput = '1,5'", "ledger.token_weights.input: '1,5' is not a plain decimal"),
+        ("[ledger.token_weights]\noutput = '-4'", "ledger.token_weights.output: must be from 0 to 1000000, not -4"),
+        ("[ledger.token_weights]\noutput = '1e-7'", "ledger.token_weights.output: 1E-7 has more than 6 decimals"),
+        (
+            "[ledger.token_weights]\ninput = '0'\ncached_input = '0'\noutput = '0.0'",
+            "ledger.token_weights.output: one of the weights must be more than 0",
+        ),
+        ("[ledger]\nservers = [{ match_workload = 'x' }]", "ledger.servers[0].name is missing"),
+        ("[[ledger.servers]]\nname = 'a'", "ledger.servers[0].match_workload: give match_namespace, match_workload"),
+        ('[[ledger.servers]]\nname = "a\\nb"\nmatch_workload = "x"', "ledger.servers[0].name: "),
+        (
+            "[ledger]\nservers = [{ name = 'a', match_workload = 'x' }, { name = 'a', match_workload = 'y' }]",
+            "ledger.servers: two are called 'a'",
+        ),
         ("[portal]\nport = '1'", "portal.port must be a whole number, not a string"),
         ("[portal]\nport = 0", "portal.port: must be from 1 to 65535, not 0"),
         ("[portal]\nport = 2026-10-01", "portal.port must be a whole number, not a date or time"),
@@ -131,9 +152,12 @@ def test_the_fingerprint_follows_the_books_only():
     changed = (
         replace(base, ledger=Ledger(currency="EUR")),
         replace(base, ledger=Ledger(quota_source="q.csv")),
+        replace(base, ledger=Ledger(token_weights=TokenWeights(output="5"))),
+        replace(base, ledger=Ledger(weight_basis="measured")),
+        replace(base, ledger=Ledger(servers=(Server("a", match_workload="a-*"),))),
         replace(base, pools={"idle": PoolPolicy("quota")}),
     )
-    assert len({prints[0], *map(config_fingerprint, changed)}) == 4
+    assert len({prints[0], *map(config_fingerprint, changed)}) == 1 + len(changed)
 
 
 def test_a_config_cannot_be_changed_but_can_be_sent():

@@ -147,6 +147,43 @@ def test_a_long_kernel_log_is_read_to_its_end(tmp_path: Path) -> None:
     assert [row["code"] for row in rows(said(gputally("read", "kernel-log", tmp_path / "log")))] == [48]
 
 
+def iterations(folder: Path, name: str, *numbers: int) -> None:
+    """A JSON page of TensorRT-LLM: each of these iterations finished as many requests as its number says."""
+    (folder / name).write_text(json.dumps([{"iter": number, "numCompletedRequests": number} for number in numbers]))
+
+
+def test_a_page_that_reading_empties_is_a_step_from_the_first_on(tmp_path: Path) -> None:
+    iterations(tmp_path, "one", 1, 2, 3)
+    iterations(tmp_path, "two", 4, 5)
+    (tmp_path / "bad-row").write_text('[{"iter": 6, "numCompletedRequests": 6}, 7]')
+    found = rows(said(gputally("read", "trtllm_json", "one", "two", cwd=tmp_path)))
+    assert [(row["requests_finished"], row["counters"]) for row in found] == [(6, "delta"), (9, "delta")]
+    (row,) = rows(said(gputally("read", "trtllm_json", "two", cwd=tmp_path)))
+    assert row["requests_finished"] == 9
+    done = gputally("read", "trtllm_json", "bad-row", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "gputally: refused 1 value: bad_row 1\n")
+
+
+def test_what_reading_took_away_is_shown_although_the_next_page_is_none(tmp_path: Path) -> None:
+    iterations(tmp_path, "one", 1, 2, 3)
+    (tmp_path / "two").write_text("[]")
+    done = gputally("read", "trtllm_json", "one", "two", cwd=tmp_path)
+    assert [row["requests_finished"] for row in rows(done.stdout)] == [6]
+    assert done.returncode == 1
+    assert "two: holds no iteration" in done.stderr
+
+
+def test_pages_of_a_gateway_are_steps_by_tenant(tmp_path: Path) -> None:
+    for name, count in (("one", 3), ("two", 8)):
+        (tmp_path / name).write_text(
+            "litellm_in_flight_requests 1\n"
+            f'litellm_proxy_total_requests_metric_total{{team="a",requested_model="m"}} {count}\n'
+        )
+    found = rows(said(gputally("read", "litellm", "one", "two", cwd=tmp_path)))
+    assert {(row["gateway"], row["counters"]) for row in found} == {("litellm", "delta")}
+    assert [row["requests_received"] for row in found if row["tenant"] == "a"] == [5]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

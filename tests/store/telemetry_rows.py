@@ -83,3 +83,19 @@ def any_window() -> st.SearchStrategy[dict[str, Any]]:
             "quality_bits": st.integers(0, sum(QUALITY_BITS.values())),
         }
     )
+
+
+def engine_window(server: str, second: int = NOW, **values: Any) -> dict[str, Any]:
+    """A window of a model server with nothing known but that it was watched."""
+    zeros = {c.name: 0 for c in columns("engine_window") if not c.is_nullable}
+    return zeros | {
+        "server": server, "engine": "vllm", "window_start_second": second, "window_ms": 60_000, "observed_ms": 60_000,
+    } | values  # fmt: skip
+
+
+def engine_histogram(server: str, second: int = NOW, **values: Any) -> dict[str, Any]:
+    """Observations of a model server."""
+    return {
+        "server": server, "engine": "vllm", "window_start_second": second, "signal": "decode_time_seconds",
+        "bounds": "0.5,1", "counts": "1,2,0", "sum_microunits": 1_500_000, "count": 3,
+    } | values  # fmt: skip

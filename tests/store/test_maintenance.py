@@ -28,7 +28,7 @@ from store.maintenance import (
 )
 from store.telemetry import append
 from store.telemetry_views import stored_counts
-from tests.store.telemetry_rows import NOW, batch, holding, window
+from tests.store.telemetry_rows import NOW, batch, engine_histogram, engine_window, holding, window
 from tests.store.worker import open_lake
 
 if TYPE_CHECKING:
@@ -274,3 +274,18 @@ def test_rounds_beside_a_writer_lose_nothing(lake: Lake, tmp_path: Path) -> None
     assert failed == []
     found = ask(lake, "SELECT busy_ms, count(*) FROM lake.device_window GROUP BY 1 ORDER BY 1")
     assert found == [(number, 3) for number in range(25)]
+
+
+def test_windows_of_model_servers_are_merged_and_deleted_as_those_of_devices(lake: Lake) -> None:
+    for number in range(3):
+        old, new = NOW - 30 * DAY, NOW + 60 * number
+        tables = {
+            "engine_window": [engine_window("a", old), engine_window("a", new)],
+            "engine_histogram": [engine_histogram("a", old), engine_histogram("a", new)],
+        }
+        append(lake, [batch("n", number, tables)])
+    assert delete_old_rows(lake, today=TODAY, retention_days=20) == 6
+    for table in ("engine_window", "engine_histogram"):
+        assert ask(lake, f"SELECT count(*) FROM lake.{table}") == [(3,)]
+        assert merge_files(lake, table) >= 3
+        assert len(files(lake, table)) == 1

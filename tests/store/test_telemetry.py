@@ -33,7 +33,10 @@ BECOMES_KEYS = {
     "device_window": {"device", "window_start_second"},
     "held_window": {"device", "from_second", "to_second"},
     "device_event": set(),
+    "engine_window": {"window_start_second"},
+    "engine_histogram": {"window_start_second"},
 }
+OF_ENGINES = [("day", "INTEGER"), ("second", "INTEGER"), ("cluster", "VARCHAR"), ("node", "VARCHAR")]
 KEYS = {
     "seen_device": [("cluster", "VARCHAR"), ("node", "VARCHAR")],
     "device_window": [("day", "INTEGER"), ("dh", "INTEGER"), ("second", "INTEGER")],
@@ -42,6 +45,8 @@ KEYS = {
         ("node", "VARCHAR"),
     ],
     "device_event": [("day", "INTEGER"), ("cluster", "VARCHAR"), ("node", "VARCHAR")],
+    "engine_window": OF_ENGINES,
+    "engine_histogram": OF_ENGINES,
 }  # fmt: skip
 
 
@@ -83,6 +88,8 @@ def test_readers_see_every_column_of_the_wire_or_its_time(lake: Lake, table: str
         "device_window": {"window_start_second": "window_start"},
         "held_window": {"from_second": "held_from", "to_second": "held_to"},
         "device_event": {"event_microsecond": "happened_at"},
+        "engine_window": {"window_start_second": "window_start"},
+        "engine_histogram": {"window_start_second": "window_start"},
     }[table]
     assert {times.get(c.name, c.name) for c in columns(table)} <= shown
     assert {"cluster", "node"} <= shown

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet.telemetry import TABLES, TEXT_LIMIT, columns
+from fleet.telemetry import LIST_TEXT_LIMIT, TABLES, TEXT_LIMIT, columns
 from store.telemetry_arrow import BatchLimits, RefusedError, decode
-from store.telemetry_checks import SHARES_OF_WINDOW, check_batch, check_batches, check_rows
+from store.telemetry_checks import SHARES_OF_ENGINE_WINDOW, SHARES_OF_WINDOW, check_batch, check_batches, check_rows
 from store.telemetry_layout import layouts
-from tests.store.telemetry_rows import NOW, any_window, arrow, event, holding, window
+from tests.store.telemetry_rows import NOW, any_window, arrow, engine_histogram, engine_window, event, holding, window
 
 LIMITS = BatchLimits()
 DAY = 86_400
@@ -184,6 +184,41 @@ def test_a_window_that_cannot_be_is_named(values: dict[str, Any], message: str) 
 )
 def test_a_holding_that_cannot_be_is_named(values: dict[str, Any], message: str) -> None:
     assert refused("held_window", [holding("GPU-1", **values)]).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"window_start_second": NOW + 1}, "window_start_second: is not a multiple of 60"),
+        ({"window_ms": 60_001}, "window_ms: is not from 0 to 60000"),
+        ({"window_start_second": NOW - 46 * DAY}, "window_start_second: more than 45 days"),
+        ({"generation_tokens": -1}, "generation_tokens: -1 is below 0"),
+        ({"model": "x" * (TEXT_LIMIT + 1)}, "model: is longer than 256 characters"),
+        *[({name: 60_001}, f"{name}: is longer than the window") for name in SHARES_OF_ENGINE_WINDOW],
+    ],
+)
+def test_a_window_of_a_model_server_that_cannot_be_is_named(values: dict[str, Any], told: str) -> None:
+    assert f"engine_window row 0, column {told}" in refused("engine_window", [engine_window("a", **values)])
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"window_start_second": NOW + 1}, "window_start_second: is not a multiple of 60"),
+        ({"bounds": "1" * (LIST_TEXT_LIMIT + 1)}, "bounds: is longer than 4096 characters"),
+        ({"signal": "x" * (TEXT_LIMIT + 1)}, "signal: is longer than 256 characters"),
+        ({"count": -1}, "count: -1 is below 0"),
+    ],
+)
+def test_observations_that_cannot_be_are_named(values: dict[str, Any], told: str) -> None:
+    assert f"engine_histogram row 0, column {told}" in refused("engine_histogram", [engine_histogram("a", **values)])
+
+
+def test_a_model_server_of_several_ranks_is_busy_for_longer_than_its_window() -> None:
+    rows = [engine_window("a", busy_ms=240_000, generation_tokens=2**62)]
+    check_rows(layouts()["engine_window"], arrow("engine_window", rows), NOW)
+    long = engine_histogram("a", bounds="1" * LIST_TEXT_LIMIT)
+    check_rows(layouts()["engine_histogram"], arrow("engine_histogram", [long]), NOW)
 
 
 def test_events_may_be_older_than_windows() -> None:

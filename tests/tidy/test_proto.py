@@ -16,6 +16,8 @@ MODULES = (
     "exporters/ingest_pb2.pyi",
     "collectors/placement/podresources_pb2.py",
     "collectors/placement/podresources_pb2.pyi",
+    "collectors/serving/triton_pb2.py",
+    "collectors/serving/triton_pb2.pyi",
 )
 
 

@@ -43,7 +43,7 @@ _STATES: Final[dict[str, tuple[Level, str]]] = {
 
 def look(config: Agent, *, driver_start_seconds: float) -> tuple[list[Finding], tuple[DeviceSample, ...] | None]:
     """What was found, and the devices; None where they cannot be read."""
-    runner: Runner
+    runner: Runner[Reading]
     if config.devices == "nvml":
         options = {"host_pids": config.processes and sees_host_processes(Path("/proc"))}
         runner = ProcessRunner("nvml", options, start_seconds=driver_start_seconds)
@@ -62,7 +62,7 @@ def look(config: Agent, *, driver_start_seconds: float) -> tuple[list[Finding], 
     return list(_told(config, reading)), reading.samples
 
 
-def _read(runner: Runner) -> Reading:
+def _read(runner: Runner[Reading]) -> Reading:
     """The second visit, which has activity, with what the first refused, which read everything."""
     first = runner.ask(VISIT_SECONDS)
     time.sleep(METERED_SECONDS)

@@ -128,7 +128,7 @@ def three_windows() -> Any:
 POISON = {
     "unknown table": (lambda: [Table(name="posting", row_count=1)], "table: there is no table 'posting'"),
     "table twice": (lambda: [one_window(), one_window()], "table: a table stands twice"),
-    "too many tables": (lambda: [one_window()] * 5, "table: 5 tables in a batch"),
+    "too many tables": (lambda: [one_window()] * 7, "table: 7 tables in a batch"),
     "not arrow": (lambda: [Table(name="device_window", row_count=1, arrow_stream=b"<html>")], "encoding: "),
     "empty": (lambda: [Table(name="device_window", row_count=1)], "encoding: "),
     "compressed": (lambda: [stream_of(three_windows(), 3, compression="zstd")], "encoding: device_window: the stream"),

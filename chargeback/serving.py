@@ -1,0 +1,32 @@
+"""What the configuration tells the model about shared model servers: which they are, and how their tokens weigh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fleet.config import Ledger
+    from store.lake import Connection
+
+
+def show_servers(con: Connection, ledger: Ledger) -> None:
+    """Show the configured servers, in their order, as temporary table `server_rule`."""
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE server_rule "
+        "(server_order INTEGER, server VARCHAR, match_namespace VARCHAR, match_workload VARCHAR)"
+    )
+    for order, server in enumerate(ledger.servers):
+        con.execute(
+            "INSERT INTO server_rule VALUES (?, ?, ?, ?)",
+            [order, server.name, server.match_namespace or None, server.match_workload or None],
+        )
+
+
+def show_settings(con: Connection, ledger: Ledger) -> None:
+    """Show the one-row temporary table `setting`: the central team and the token weights in millionths."""
+    weights = ledger.token_weights
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE setting AS SELECT ? AS central_team, CAST(? AS BIGINT) AS input_weight, "
+        "CAST(? AS BIGINT) AS cached_input_weight, CAST(? AS BIGINT) AS output_weight, ? AS weight_basis",
+        [ledger.central_team, *weights.millionths(), ledger.weight_basis],
+    )

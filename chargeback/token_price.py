@@ -1,0 +1,42 @@
+"""What the tokens of shared model servers cost in a published period."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chargeback.published import Row, published_build, read
+from fleet.errors import NotBuiltError, quoted
+
+if TYPE_CHECKING:
+    from store.lake import Connection
+
+
+def token_prices(con: Connection, period: str, team: str | None = None) -> list[Row]:
+    """Rows of report `token_price`, of one team if given.
+
+    Raises NotBuiltError when the period is not built, or when there is nothing to show, with what would change that.
+    """
+    published_build(con, period)
+    rows = read(con, "token_price", period, teams=None if team is None else [team])
+    if not rows and team is not None:
+        raise NotBuiltError(f"team {quoted(team)} has no token line in {period}")
+    if not rows:
+        raise NotBuiltError(
+            f"no shared model server cost anything in {period}: name them under `servers` of [ledger], then build again"
+        )
+    return rows
+
+
+def server_waste(con: Connection, period: str, team: str | None = None) -> list[Row]:
+    """Rows of report `server_waste`, of the servers of one team if given.
+
+    Raises NotBuiltError when the period is not built, or when nothing is known, with what would change that.
+    """
+    published_build(con, period)
+    rows = read(con, "server_waste", period, teams=None if team is None else [team])
+    if not rows:
+        whose = "" if team is None else f" of team {quoted(team)}"
+        raise NotBuiltError(
+            f"no engine{whose} told in {period} what its server did: let an agent watch it under the name in `servers`"
+        )
+    return rows

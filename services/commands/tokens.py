@@ -1,0 +1,158 @@
+"""The command `gputally tokens`: what a token of a shared model server cost."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from chargeback.api_prices import read_api_prices, with_api_amounts
+from chargeback.finance_csv import gpu_hours, guarded
+from chargeback.token_price import server_waste, token_prices
+from fleet.errors import one_line
+from fleet.money import format_plain, minor_unit_digits
+from services.commands.options import in_workspace
+from services.commands.period import PERIOD
+from services.commands.waste import print_waste
+from services.terminal import say, table
+from services.workspace import Workspace
+
+if TYPE_CHECKING:
+    from chargeback.published import Row
+
+COLUMNS: Final = (
+    "server", "kind", "model", "tenant", "team", "uncached_input_tokens", "cached_input_tokens", "output_tokens",
+    "requests", "gpu_hours", "amount", "input_price_per_million", "cached_input_price_per_million",
+    "output_price_per_million", "price_per_request", "api_amount", "currency",
+)  # fmt: skip
+EXACT_DIGITS = 12
+"""Amounts and prices of tokens are exact: cents belong to the statement, which rounds them once."""
+SHOWN_EXTRA_DIGITS = 2
+"""A price of tokens is shown with two decimals more than the currency has."""
+
+
+@click.command()
+@click.argument("period", type=PERIOD)
+@click.option("--team", metavar="T", help="Only this team's lines.")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@click.option(
+    "--api-prices",
+    "price_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Price list of an API (model, input_per_million, cached_per_million, output_per_million, currency): "
+    "also shows what the same tokens would cost there.",
+)
+@click.option("--waste", is_flag=True, help="Instead: what part of the servers' cost came to nothing, by class.")
+@in_workspace
+def tokens(folder: Path, period: str, team: str | None, form: str, price_file: Path | None, *, waste: bool) -> None:
+    """Print what the tokens of shared model servers cost in the published PERIOD.
+
+    One line per server, model and tenant; hours in which a server was idle, and tokens that no tenant answers for, are
+    lines of their own and in nobody's price.
+
+    With --waste, one line per server and class: cold_start, asleep, idle and wasted_work. It explains the cost and
+    changes none of it; a class that is not listed is unknown.
+    """
+    if waste and price_file:
+        raise click.UsageError("--waste has no tokens to price: leave out --api-prices")
+    if waste:
+        with Workspace.at(folder).open_lake(read_only=True) as lake:
+            print_waste(server_waste(lake.connection, period, team), form)
+        return
+    with Workspace.at(folder).open_lake(read_only=True) as lake:
+        rows = token_prices(lake.connection, period, team)
+        prices = read_api_prices(lake.connection, price_file) if price_file else {}
+    rows = with_api_amounts(rows, prices)
+    if form == "table":
+        _print_table(rows, with_api=price_file is not None)
+    elif form == "json":
+        say(json.dumps([_plain(row) for row in rows], indent=2))
+    else:
+        sys.stdout.buffer.write(_csv_bytes(rows))
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """Amounts as text: JSON numbers are floats to most readers."""
+    values = row | {"gpu_hours": gpu_hours(row["gpu_microseconds"])}
+    return {
+        name: format_plain(values[name], EXACT_DIGITS) if isinstance(values[name], Decimal) else values[name]
+        for name in COLUMNS
+    }
+
+
+def _csv_bytes(rows: list[Row]) -> bytes:
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        plain = _plain(row)
+        # Names come from gateways, where anybody may set them.
+        writer.writerow([guarded(plain[name]) if isinstance(row.get(name), str) else plain[name] for name in COLUMNS])
+    return stream.getvalue().encode("utf-8")
+
+
+def _print_table(rows: list[Row], *, with_api: bool) -> None:
+    for currency in dict.fromkeys(row["currency"] for row in rows):
+        of_currency = [row for row in rows if row["currency"] == currency]
+        digits = minor_unit_digits(currency)
+        total = sum((row["amount"] for row in of_currency), Decimal(0))
+        table(
+            [
+                ("server", "left"),
+                ("model", "left"),
+                ("tenant", "left"),
+                ("team", "left"),
+                ("input", "right"),
+                ("cached", "right"),
+                ("output", "right"),
+                ("requests", "right"),
+                (currency, "right"),
+                ("per M input", "right"),
+                ("per M cached", "right"),
+                ("per M output", "right"),
+                ("per request", "right"),
+                *([("at the API", "right")] if with_api else []),
+            ],
+            [_cells(row, digits, with_api=with_api) for row in of_currency],
+            footer=["total", *[""] * 7, f"{total:,.{digits}f}", *[""] * (5 if with_api else 4)],
+        )
+
+
+def _cells(row: Row, digits: int, *, with_api: bool) -> list[str]:
+    def price(name: str, extra: int = SHOWN_EXTRA_DIGITS) -> str:
+        return "-" if row[name] is None else f"{row[name]:,.{digits + extra}f}"
+
+    def count(name: str) -> str:
+        return "-" if row[name] is None else f"{row[name]:,}"
+
+    return [
+        one_line(row["server"]),
+        one_line(row["model"] or "-"),
+        one_line(_who(row)),
+        one_line(row["team"] or "-"),
+        count("uncached_input_tokens"),
+        count("cached_input_tokens"),
+        count("output_tokens"),
+        count("requests"),
+        f"{row['amount']:,.{digits}f}",
+        price("input_price_per_million"),
+        price("cached_input_price_per_million"),
+        price("output_price_per_million"),
+        price("price_per_request"),
+        *([price("api_amount", 0)] if with_api else []),
+    ]
+
+
+def _who(row: Row) -> str:
+    """A tenant's name, or what the line is instead; brackets keep the two apart."""
+    if row["kind"] == "tenant":
+        return row["tenant"] or "(no tenant)"
+    named = f" of {row['tenant']}" if row["tenant"] else ""
+    return f"({row['kind']}{named})"
