@@ -19,7 +19,6 @@ from exporters.page_server import PageServer, PageSettings
 from exporters.push import Push, PushSettings
 from exporters.spool import Spool
 from fleet.telemetry import WINDOW_SECONDS, DeviceWindowRow
-from services.agent.engines import Engines
 from services.agent.recorder import Recorder, RecorderSettings
 from services.agent.runtime import Runtime, agent_measurements
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from fleet.agent_config import Agent
     from fleet.measurement import Measurement
     from fleet.telemetry import Row
+    from services.agent.engines import Engines
 
 PROC: Final = Path("/proc")
 STATE_KEY: Final = "recorder"
@@ -64,15 +64,15 @@ class NodeAgent:
             pods=PodFolders(Path(config.pod_logs), Path(config.cgroups)) if config.kubelet_socket else None,
             state=state,
         )
-        self._engines = Engines(node, config.engines, self._recorder.keep)
+        self._engines = _engines(node, config, self._recorder)
         self._runtime = Runtime(
             node,
             self._recorder,
             _devices(config),
-            [*self._others(), *self._engines.guards()],
+            [*self._others(), *(self._engines.guards() if self._engines else ())],
             period_seconds=period,
             save=self._save,
-            ending=self._engines.close,
+            ending=self._engines.close if self._engines else None,
         )
         self._stack = ExitStack()
 
@@ -106,7 +106,8 @@ class NodeAgent:
         if self._push:
             yield from self._push.measurements(self._node)
         # Last: of what others make up, the page leaves out what is too much.
-        yield from self._engines.measurements()
+        if self._engines:
+            yield from self._engines.measurements()
 
     def _others(self) -> Iterator[tuple[Guard[Reading], float, Callable[[Visit[Reading]], None]]]:
         config, recorder = self._config, self._recorder
@@ -162,6 +163,15 @@ class NodeAgent:
         )
         if self._push:
             self._push.wake()
+
+
+def _engines(node: str, config: Agent, recorder: Recorder) -> Engines | None:
+    if not config.engines:
+        return None
+    # Here and not above: a node without model servers need not hold the mappings of all engines in memory.
+    from services.agent.engines import Engines
+
+    return Engines(node, config.engines, recorder.keep)
 
 
 def _devices(config: Agent) -> Guard[Reading]:

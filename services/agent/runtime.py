@@ -39,7 +39,7 @@ class Runtime:
         *,
         period_seconds: int,
         save: Callable[[Mapping[str, tuple[Row, ...]]], None],
-        ending: Callable[[int], Mapping[str, Sequence[Row]]] = lambda second: {},
+        ending: Callable[[int], Mapping[str, Sequence[Row]]] | None = None,
     ) -> None:
         """Take the guard of the devices, and of each other source its period and what to do with a visit.
 
@@ -76,7 +76,8 @@ class Runtime:
         try:
             second = int(time.time())
             try:
-                self._recorder.keep(self._ending(second), second)
+                if self._ending:
+                    self._recorder.keep(self._ending(second), second)
             finally:
                 self._record(self._recorder.finish(second))
         except Exception:
