@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from chargeback.api_prices import read_api_prices, with_api_amounts
-from chargeback.finance_csv import gpu_hours, guarded
 from chargeback.token_price import server_waste, token_prices
 from fleet.errors import one_line
-from fleet.money import format_plain, minor_unit_digits
+from fleet.money import minor_unit_digits
+from services.commands.exact_rows import csv_bytes, plain_row
 from services.commands.options import in_workspace
 from services.commands.period import PERIOD
 from services.commands.waste import print_waste
@@ -31,8 +29,6 @@ COLUMNS: Final = (
     "requests", "gpu_hours", "amount", "input_price_per_million", "cached_input_price_per_million",
     "output_price_per_million", "price_per_request", "api_amount", "currency",
 )  # fmt: skip
-EXACT_DIGITS = 12
-"""Amounts and prices of tokens are exact: cents belong to the statement, which rounds them once."""
 SHOWN_EXTRA_DIGITS = 2
 """A price of tokens is shown with two decimals more than the currency has."""
 
@@ -73,29 +69,9 @@ def tokens(folder: Path, period: str, team: str | None, form: str, price_file: P
     if form == "table":
         _print_table(rows, with_api=price_file is not None)
     elif form == "json":
-        say(json.dumps([_plain(row) for row in rows], indent=2))
+        say(json.dumps([plain_row(row, COLUMNS) for row in rows], indent=2))
     else:
-        sys.stdout.buffer.write(_csv_bytes(rows))
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    """Amounts as text: JSON numbers are floats to most readers."""
-    values = row | {"gpu_hours": gpu_hours(row["gpu_microseconds"])}
-    return {
-        name: format_plain(values[name], EXACT_DIGITS) if isinstance(values[name], Decimal) else values[name]
-        for name in COLUMNS
-    }
-
-
-def _csv_bytes(rows: list[Row]) -> bytes:
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        plain = _plain(row)
-        # Names come from gateways, where anybody may set them.
-        writer.writerow([guarded(plain[name]) if isinstance(row.get(name), str) else plain[name] for name in COLUMNS])
-    return stream.getvalue().encode("utf-8")
+        sys.stdout.buffer.write(csv_bytes(rows, COLUMNS))
 
 
 def _print_table(rows: list[Row], *, with_api: bool) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from http.server import BaseHTTPRequestHandler
     from pathlib import Path
 
-    from tests.exporters.certificates import Signed
+    from tests.certificates import Signed
 
 
 class Quiet(ThreadingHTTPServer):

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives import serialization
 from collectors.exposition import PageError
 from collectors.http_get import Tls
 from collectors.pages import fetch
+from tests.certificates import Authority, Signed
 from tests.collectors.secured import secured
-from tests.exporters.certificates import Authority, Signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from exporters.page_server import PageServer, PageSettings
 
 if TYPE_CHECKING:
-    from tests.exporters.certificates import Authority
+    from tests.certificates import Authority
 
 PAGE = b"# HELP up Text.\n" + b"x 1\n" * 1_000
 

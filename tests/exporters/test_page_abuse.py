@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.exporters.certificates import Authority
+from tests.certificates import Authority
 from tests.exporters.hub import until
 from tests.exporters.site import PAGE, Site, ask, trusting
 

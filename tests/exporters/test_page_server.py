@@ -11,7 +11,7 @@ import pytest
 from exporters.node import CONTENT_TYPE
 from exporters.page_server import PageSettings
 from fleet.errors import ConfigError
-from tests.exporters.certificates import Authority
+from tests.certificates import Authority
 from tests.exporters.site import PAGE, Site, ask, trusting
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from tests.exporters.certificates import Authority, Signed
+from tests.certificates import Authority, Signed
 from tests.exporters.hub import Hub, until
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_another_authority_is_refused(
 def test_a_certificate_of_another_host_is_refused_unless_named(
     agent: Agent, new_hub: Callable[..., Hub], authority: Authority
 ) -> None:
-    hub = new_hub(credentials=credentials(authority.sign("hub", host="hub.example")))
+    hub = new_hub(credentials=credentials(authority.sign("hub", "hub.example")))
     start(agent, hub, ca=str(authority.file), server_name="other.example")
     failed(agent, "tls")
     agent.push.stop(0)

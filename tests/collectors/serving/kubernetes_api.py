@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.exporters.certificates import Authority
+    from tests.certificates import Authority
 
 NODE = "gpu-node-7"
 

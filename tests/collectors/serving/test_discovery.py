@@ -13,8 +13,8 @@ from collectors.collector import SourceAbsentError
 from collectors.exposition import PageError
 from collectors.serving.discovery import Kubernetes, discover, in_cluster
 from fleet.errors import ConfigError
+from tests.certificates import Authority
 from tests.collectors.serving.kubernetes_api import NODE, Api, kubernetes_api, pod
-from tests.exporters.certificates import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

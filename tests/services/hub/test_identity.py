@@ -15,8 +15,8 @@ from fleet.errors import ConfigError
 from fleet.hub_config import Hub as HubConfig
 from services.hub.identity import Identity, Peer, TokenFile, peer_of
 from services.hub.settings import hub_settings
+from tests.certificates import Authority
 from tests.program import gputally, refusal
-from tests.services.hub.certificates import Authority
 from tests.services.hub.hubs import Hub, rows, running, wait_until, workspace
 from tests.services.hub.sender import LATER, STORED, make_batch, pushing
 
@@ -34,28 +34,28 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def tls_hub(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    certificate, key = authority.issue("hub", "hub.example")
+    certificate, key = authority.sign("hub", "hub.example")
     folder = tmp_path_factory.mktemp("tls") / "ws"
-    with running(folder, tls_certificate=certificate, tls_key=key, client_ca=authority.path, metrics_tls=True) as hub:
+    with running(folder, tls_certificate=certificate, tls_key=key, client_ca=authority.file, metrics_tls=True) as hub:
         assert hub.mode == "TLS, client certificate"
         yield hub
 
 
 def client(authority: Authority, certificate: Path, key: Path) -> grpc.ChannelCredentials:
-    return grpc.ssl_channel_credentials(authority.path.read_bytes(), key.read_bytes(), certificate.read_bytes())
+    return grpc.ssl_channel_credentials(authority.file.read_bytes(), key.read_bytes(), certificate.read_bytes())
 
 
 @pytest.mark.parametrize(("common_name", "dns_names"), [("n1", ()), ("gpu-agent", ("other", "n1"))], ids=["CN", "SAN"])
 def test_a_certificate_that_names_the_node_is_believed(
     tls_hub: Hub, authority: Authority, common_name: str, dns_names: tuple[str, ...]
 ) -> None:
-    credentials = client(authority, *authority.issue(common_name, *dns_names))
+    credentials = client(authority, *authority.sign(common_name, *dns_names))
     with pushing(tls_hub.address, credentials, name="hub.example") as stream:
         assert stream.push(make_batch("n1", 1)) == [(1, STORED, "")]
 
 
 def test_a_certificate_of_another_node_waits(tls_hub: Hub, authority: Authority) -> None:
-    credentials = client(authority, *authority.issue("n2", "n2.example"))
+    credentials = client(authority, *authority.sign("n2", "n2.example"))
     with pushing(tls_hub.address, credentials, name="hub.example") as stream:
         answers = stream.push(make_batch("n1", 8), make_batch("N2", 1), make_batch("*", 2), make_batch("n2", 3))
         assert answers == [(1, LATER, "identity"), (2, LATER, "identity"), (3, STORED, ""), (8, LATER, "identity")]
@@ -70,10 +70,10 @@ def test_a_certificate_of_another_authority_or_none_gets_no_connection(
     tls_hub: Hub, authority: Authority, tmp_path: Path
 ) -> None:
     stranger = Authority(tmp_path / "stranger", "stranger-ca")
-    certificate, key = stranger.issue("n1", "n1")
+    certificate, key = stranger.sign("n1", "n1")
     for credentials in (
         client(authority, certificate, key),
-        grpc.ssl_channel_credentials(authority.path.read_bytes()),
+        grpc.ssl_channel_credentials(authority.file.read_bytes()),
         None,
     ):
         with pushing(tls_hub.address, credentials, name="hub.example") as stream:
@@ -84,7 +84,7 @@ def test_a_certificate_of_another_authority_or_none_gets_no_connection(
 
 
 def test_the_metrics_page_may_use_the_same_certificate(tls_hub: Hub, authority: Authority) -> None:
-    context = ssl.create_default_context(cafile=str(authority.path))
+    context = ssl.create_default_context(cafile=str(authority.file))
     with urllib.request.urlopen(f"https://{tls_hub.pages}/healthz", timeout=10, context=context) as answer:
         assert answer.read() == b"ok\n"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import http.server
 import threading
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fleet.agent_config import Agent, AgentHub
 from services.agent.doctor import hub as doctor_of_hub
+from tests.certificates import Authority
 from tests.services.hub import hubs
-from tests.services.hub.certificates import Authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ def told(address: str, **settings: Any) -> list[Finding]:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"), "fleet")
+    return Authority(tmp_path_factory.mktemp("authority"), "fleet", datetime.now(UTC) + timedelta(days=1))
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +38,8 @@ def hub(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A hub that wants certificates and tokens."""
     folder = tmp_path_factory.mktemp("hub")
     (folder / "tokens").write_text(f"* {TOKEN}\n")
-    certificate, key = authority.issue("hub", "localhost")
-    settings = {"tls_certificate": certificate, "tls_key": key, "client_ca": authority.path, "token_file": "tokens"}
+    certificate, key = authority.sign("hub", "localhost")
+    settings = {"tls_certificate": certificate, "tls_key": key, "client_ca": authority.file, "token_file": "tokens"}
     with hubs.running(folder / "ws", **settings | {"token_file": folder / "tokens"}) as running:
         yield running
 
@@ -49,9 +50,9 @@ def test_no_hub_is_fine() -> None:
 
 
 def test_a_hub_that_answers_is_named_by_its_certificate(hub: hubs.Hub, authority: Authority, tmp_path: Path) -> None:
-    certificate, key = authority.issue("gpu-1", "gpu-1")
+    certificate, key = authority.sign("gpu-1", "gpu-1")
     (tmp_path / "token").write_text(TOKEN)
-    found = told(hub.address, ca=authority.path, certificate=certificate, key=key, token_file=tmp_path / "token")
+    found = told(hub.address, ca=authority.file, certificate=certificate, key=key, token_file=tmp_path / "token")
     # The authority of these tests signs for a day.
     assert [(each.level, each.subject) for each in found] == [("warn", "hub"), ("ok", "hub")]
     assert "certificate of localhost, hub valid for 1 days: renew it" in found[0].message
@@ -61,12 +62,12 @@ def test_a_hub_that_answers_is_named_by_its_certificate(hub: hubs.Hub, authority
 
 
 def test_a_hub_that_wants_a_certificate_and_gets_none(hub: hubs.Hub, authority: Authority) -> None:
-    assert "it does not take a stream" in told(hub.address, ca=authority.path)[-1].message
+    assert "it does not take a stream" in told(hub.address, ca=authority.file)[-1].message
 
 
 def test_a_hub_signed_by_somebody_else(hub: hubs.Hub, tmp_path: Path) -> None:
     stranger = Authority(tmp_path / "stranger", "stranger")
-    (found,) = told(hub.address, ca=stranger.path)
+    (found,) = told(hub.address, ca=stranger.file)
     assert (found.level, "its certificate is not believed" in found.message) == ("fail", True)
 
 
@@ -75,7 +76,7 @@ def test_a_hub_without_tls_where_tls_is_asked_for(authority: Authority, tmp_path
         assert [each.level for each in told(plain.address)] == ["ok", "ok"]
         warned, answered = told(plain.address, insecure=True)
         assert (warned.level, "can be read on the way" in warned.message, answered.level) == ("warn", True, "ok")
-        (found,) = told(plain.address, ca=authority.path)
+        (found,) = told(plain.address, ca=authority.file)
     assert (found.level, "no TLS" in found.message) == ("fail", True)
 
 
