@@ -38,8 +38,27 @@ CATEGORY: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     }
 )
 """Each category's words and colour, in the order in which charts stack them."""
-DIRECT: Final = ("used", "held_idle", "held", "serving")
-"""Categories of what a team had itself; all others are its share of something common."""
+DIRECT: Final = ("used", "held_idle", "held")
+"""Categories of what a team had itself; `serving` is what it asked of model servers, all others are shares."""
+MEANING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "used": "held by the team, and measured as busy",
+        "held_idle": "GPUs that did nothing, and the hours in which nobody asked a model server; paid by its owner",
+        "held": "held by the team; whether it worked is not known",
+        "serving": "what tenants used of shared model servers, by weighted tokens",
+        "idle": "the team's share of what nobody held",
+        "unused_commitment": "commitments that were paid and not used",
+        "overhead": "what is no GPU node, such as control planes, storage and network",
+        "unknown": "the meter was blind, so nobody can say who held it",
+        "unattributed": "cost that no team answers for: of GPUs whose owner has no team, and of requests to model "
+        "servers whose tokens nobody reported",
+        "tax": "tax of the invoice",
+        "credit": "credits of the invoice",
+        "adjustment": "corrections of earlier months",
+        "rounding": "the provider's own rounding lines",
+    }
+)
+"""Each category in a sentence."""
 
 HELD, IDLE, QUEUED, CAPACITY, QUOTA = "Held", "Idle", "Queued", "Capacity", "Quota"
 SERIES: Final = MappingProxyType(
@@ -53,6 +72,11 @@ _LEGEND: Final = {"orient": "top", "title": None, "labelLimit": 320, "symbolType
 def word(category: str) -> str:
     """A category in words."""
     return CATEGORY.get(category, (category.replace("_", " ").capitalize(), ""))[0]
+
+
+def meanings(categories: Sequence[str]) -> str:
+    """What these categories mean, as one line below a table."""
+    return " ".join(f"{word(name)}: {MEANING[name]}." for name in categories if name in MEANING)
 
 
 def ranked(categories: set[str]) -> list[str]:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 KEPT = "selection_kept"
 """Session key: month, team and the like stay chosen when a reader goes to another page."""
-WHAT = {"period": "month", "day": "day", "team": "team", "pool": "pool", "category": "category", "currency": "currency"}
+WHAT = {
+    "period": "month", "day": "day", "team": "team", "pool": "pool", "server": "model server", "category": "category",
+    "currency": "currency",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ def open_page(title: str, reports: Reports, scope: Scope) -> Page | None:
             (f"days and hours in {reports.config.ledger.time_zone}", False),
         ]
     )
+    if reports.config.portal.notice:
+        show_note([reports.config.portal.notice])
     return Page(reports, scope, build, selection)
 
 

@@ -13,6 +13,7 @@ from app.frame import empty_not_allowed, empty_nothing_loaded, empty_state, open
 from app.queries import ReplacedBuildError, Reports
 from app.text import plain
 from app.views.fleet import fleet_page
+from app.views.serving import serving_page
 from app.views.spend import spend_page
 from app.views.team import team_page
 from fleet.errors import GputallyError, NotBuiltError
@@ -35,6 +36,9 @@ def main() -> None:
     pages = [
         st.Page(lambda: show("Spend", spend_page, scope), title="Spend", icon=":material/payments:", default=True),
         st.Page(lambda: show("Team", team_page, scope), title="Team", icon=":material/group:", url_path="team"),
+        st.Page(
+            lambda: show("Serving", serving_page, scope), title="Serving", icon=":material/forum:", url_path="serving"
+        ),
         st.Page(lambda: show("Fleet", fleet_page, scope), title="Fleet", icon=":material/memory:", url_path="fleet"),
     ]
     st.navigation(pages, position="top").run()

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from app.access import NotAllowedError, Scope
+from chargeback.api_prices import PriceList, read_api_prices
 from chargeback.reports import report, report_scope, run_report
 from fleet.config import load_config
-from fleet.errors import GputallyError
+from fleet.errors import GputallyError, quoted
 from fleet.money import minor_unit_digits
-from store.lake import Lake
+from store.lake import Lake, memory
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -54,6 +55,8 @@ class Reports:
         self._opened = self._stamp()[0]
         self._answer = functools.lru_cache(maxsize=CACHED_ANSWERS)(self._run)
         self._builds: tuple[Stamp, tuple[Build, ...]] = (("never",), ())
+        self._workspace = workspace
+        self._prices: tuple[Stamp, PriceList] = (("never",), {})
 
     def builds(self) -> tuple[Build, ...]:
         """The newest build of every published period, the newest period first; read again when the lake changed."""
@@ -88,21 +91,31 @@ class Reports:
         pico = 10 ** (12 - minor_unit_digits(currency))
         return self.ask_of_team(scope, build, team, "team_hour", currency=currency, minor_unit_pico=pico)
 
+    def api_prices(self) -> PriceList | None:
+        """The price list of an API that the configuration names; None where it names none.
+
+        GputallyError when it cannot be read. It is read again when the file changes.
+        """
+        name = self.config.portal.api_prices
+        if not name:
+            return None
+        path = self._workspace / name
+        stamp = _stamp_of(path)
+        if stamp is None:
+            raise GputallyError(f"there is no file {quoted(name)}")
+        if stamp != self._prices[0]:
+            with memory() as con:
+                self._prices = (stamp, read_api_prices(con, path))
+        return self._prices[1]
+
     def is_gone(self) -> bool:
         """Whether the catalog that was opened has been deleted or replaced by another one."""
         return self._stamp()[0] != self._opened
 
     def _stamp(self) -> Stamp:
         """What changes with every commit: size and time of the catalog and of its write-ahead log."""
-        found: list[object] = []
-        for path in (self._catalog, self._catalog.with_name(f"{self._catalog.name}-wal")):
-            try:
-                state = path.stat()
-            except OSError:
-                found.append(None)
-            else:
-                found += [state.st_ino, state.st_size, state.st_mtime_ns]
-        return tuple(found)
+        files = (self._catalog, self._catalog.with_name(f"{self._catalog.name}-wal"))
+        return tuple(part for path in files for part in _stamp_of(path) or (None,))
 
     def _run(self, scope: Scope, build: Build, name: str, parameters: tuple[tuple[str, object], ...]) -> pa.Table:
         values = {
@@ -127,3 +140,12 @@ class Reports:
             return run_report(cursor, name, values)
         finally:
             cursor.close()
+
+
+def _stamp_of(path: Path) -> Stamp | None:
+    """What changes with every change of a file; None without one."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns

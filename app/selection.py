@@ -29,6 +29,7 @@ class Selection:
     currency: str | None = None
     team: str | None = None
     pool: str | None = None
+    server: str | None = None
     category: str | None = None
     day: date | None = None
 

@@ -48,6 +48,20 @@ def gpus(value: Decimal | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def millions(tokens: int | None) -> str:
+    """`135,851.0`: a count of tokens in millions; less than one with as many decimals as it needs."""
+    if tokens is None:
+        return NOT_KNOWN
+    if abs(tokens) >= 1_000_000 or tokens == 0:
+        return f"{round_minor(Decimal(tokens) / 1_000_000, 1):,f}"
+    return f"{Decimal(tokens).scaleb(-6):f}".rstrip("0")
+
+
+def price(value: Decimal | None, currency: str, *, digits: int = 2) -> str:
+    """A price of something small: with `digits` more than the currency has, for a column whose header names it."""
+    return exact(value, minor_unit_digits(currency) + digits)
+
+
 def count(value: int, one: str, many: str) -> str:
     """`1 team`, `17 teams`."""
     return f"{value:,} {one if value == 1 else many}"

@@ -11,32 +11,20 @@ if TYPE_CHECKING:
     from store.lake import Connection
 
 
-def token_prices(con: Connection, period: str, team: str | None = None) -> list[Row]:
-    """Rows of report `token_price`, of one team if given.
+def token_prices(con: Connection, period: str, team: str | None = None, server: str | None = None) -> list[Row]:
+    """Rows of report `token_price`, of one team, or of one server, if given.
 
     Raises NotBuiltError when the period is not built, or when there is nothing to show, with what would change that.
     """
     published_build(con, period)
     rows = read(con, "token_price", period, teams=None if team is None else [team])
+    rows = [row for row in rows if server in (None, row["server"])]
+    if not rows and server is not None:
+        raise NotBuiltError(f"server {quoted(server)} has no token line in {period}")
     if not rows and team is not None:
         raise NotBuiltError(f"team {quoted(team)} has no token line in {period}")
     if not rows:
         raise NotBuiltError(
             f"no shared model server cost anything in {period}: name them under `servers` of [ledger], then build again"
-        )
-    return rows
-
-
-def server_waste(con: Connection, period: str, team: str | None = None) -> list[Row]:
-    """Rows of report `server_waste`, of the servers of one team if given.
-
-    Raises NotBuiltError when the period is not built, or when nothing is known, with what would change that.
-    """
-    published_build(con, period)
-    rows = read(con, "server_waste", period, teams=None if team is None else [team])
-    if not rows:
-        whose = "" if team is None else f" of team {quoted(team)}"
-        raise NotBuiltError(
-            f"no engine{whose} told in {period} what its server did: let an agent watch it under the name in `servers`"
         )
     return rows

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fleet.errors import GputallyError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 LINE_LIMIT = 500_000
 SERIES_LIMIT = 200_000
@@ -74,12 +74,20 @@ class _BadLineError(Exception):
     """A line that is no sample; the text is the reason it is counted under."""
 
 
+class _UnwantedError(Exception):
+    """A line of a series that nobody asked for."""
+
+
 @dataclass
 class Parser:
-    """Reads pages of one source. It remembers series texts, so the second page costs a fraction of the first."""
+    """Reads pages of one source. It remembers series texts, so the second page costs a fraction of the first.
+
+    With `wants`, labelled series whose name it does not want are passed over, and a page that holds only such is empty.
+    """
 
     line_limit: int = LINE_LIMIT
     series_limit: int = SERIES_LIMIT
+    wants: Callable[[str], bool] | None = None
     _known: dict[str, Series] = field(default_factory=dict, repr=False)
     _same: dict[tuple[str, frozenset[tuple[str, str]]], Series] = field(default_factory=dict, repr=False)
 
@@ -91,17 +99,21 @@ class Parser:
         if len(lines) > self.line_limit:
             rejected["too_many_lines"] = len(lines) - self.line_limit
             del lines[self.line_limit :]
-        samples, present = self._samples(lines, rejected)
-        if not samples:
+        samples, present, is_wanted = self._samples(lines, rejected)
+        if not samples and is_wanted:
             refused = rejected.total()
             more = f" ({refused} line{'' if refused == 1 else 's'} refused)" if refused else ""
             raise PageError(f"{source}: holds no metric sample{more}; is this the address of a metrics page?")
         self._forget(present)
         return Page(source, tuple(samples), dict(rejected), read_at_ns)
 
-    def _samples(self, lines: list[str], rejected: Counter[str]) -> tuple[list[Sample], set[Series]]:
-        """Return the samples and their series; this runs once for each line of each scrape."""
+    def _samples(self, lines: list[str], rejected: Counter[str]) -> tuple[list[Sample], set[Series], bool]:
+        """Return the samples, their series, and whether no line was passed over.
+
+        This runs once for each line of each scrape.
+        """
         samples: list[Sample] = []
+        is_wanted = True
         seen: set[Series] = set()
         known = self._known.get
         for line in lines:
@@ -114,10 +126,15 @@ class Parser:
             cut = line.rfind("}") + 1
             series = known(line[:cut]) if cut else None
             try:
-                series, rest = (series, line[cut:]) if series else self._series(line)
+                series, rest = (
+                    (series, line[cut:]) if series else self._series(line, is_full=len(samples) == self.series_limit)
+                )
                 value, timestamp = _value(rest)
             except _BadLineError as error:
                 rejected[str(error)] += 1
+                continue
+            except _UnwantedError:
+                is_wanted = False
                 continue
             if series in seen:
                 rejected["duplicate_series"] += 1
@@ -126,10 +143,10 @@ class Parser:
             else:
                 seen.add(series)
                 samples.append(_sample(Sample, (series, value, timestamp)))
-        return samples, seen
+        return samples, seen, is_wanted
 
-    def _series(self, line: str) -> tuple[Series, str]:
-        """Return the series of a line not met before, and what follows it."""
+    def _series(self, line: str, *, is_full: bool) -> tuple[Series, str]:
+        """Return the series of a line not met before, and what follows it; none beyond what a page may hold."""
         if len(line) > LINE_LENGTH_LIMIT:
             raise _BadLineError("line_too_long")
         name = _NAME.match(line)
@@ -139,6 +156,10 @@ class Parser:
         opening = len(line) - len(line[at:].lstrip(" \t"))
         labels: dict[str, str] = {}
         if line.startswith("{", opening):
+            if self.wants and not self.wants(name[0]):
+                raise _UnwantedError
+            if is_full:
+                raise _BadLineError("too_many_series")
             labels, at = _labels(line, opening + 1)
         elif opening == at:
             raise _BadLineError("bad_name")

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
-from urllib.parse import urlsplit
 
+from fleet.agent_engine_config import ENGINES_TEMPLATE, KUBERNETES_TEMPLATE, MOST_ENGINES, AgentEngine, AgentKubernetes
 from fleet.binding import FieldError, checked_address
 from fleet.errors import quoted
 from fleet.identity import bounded_name
-
-MOST_ENGINES = 64
-"""Model servers that one agent visits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,44 +53,6 @@ class AgentHub:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentEngine:
-    """A model server that the agent visits. `model` and `role` are for pages that do not say."""
-
-    kind: str
-    url: str
-    server: str = ""
-    model: str = ""
-    role: Literal["", "prefill", "decode", "unified"] = ""
-    token_file: str = ""
-    period_seconds: int = 15
-
-    def __post_init__(self) -> None:
-        """Refuse what is no name, no address of a page, or holds a secret."""
-        for name in ("kind", "server", "model"):
-            if name == "kind" or getattr(self, name):
-                try:
-                    bounded_name(getattr(self, name))
-                except ValueError as error:
-                    raise FieldError(name, str(error)) from None
-        try:
-            parts = urlsplit(self.url)
-            is_page = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
-        except ValueError:
-            is_page = False
-        if not is_page:
-            raise FieldError("url", "is not the address of a page, such as http://127.0.0.1:8000/metrics")
-        if "@" in parts.netloc or parts.query:
-            raise FieldError("url", "may hold no user, password or query; put a token into token_file")
-        if not 1 <= self.period_seconds <= 300:
-            raise FieldError("period_seconds", f"must be from 1 to 300, not {self.period_seconds}")
-
-    @property
-    def name(self) -> str:
-        """How the server is called in rows and series."""
-        return self.server or urlsplit(self.url).netloc
-
-
-@dataclass(frozen=True, slots=True)
 class Agent:
     """What the agent on a node does."""
 
@@ -114,6 +73,7 @@ class Agent:
     spool_mebibytes: int = 256
     page: AgentPage = field(default_factory=AgentPage)
     hub: AgentHub = field(default_factory=AgentHub)
+    kubernetes: AgentKubernetes = field(default_factory=AgentKubernetes)
     engines: tuple[AgentEngine, ...] = ()
 
     def __post_init__(self) -> None:
@@ -201,21 +161,5 @@ key = ""
 token_file = ""
 # Whether rows and token may leave this machine without TLS.
 insecure = false
-
-# A model server whose metrics the agent reads; repeat for each, without the leading marks.
-# [[agent.engines]]
-# What it is: one of the kinds of `gputally read`, such as vllm, sglang, tgi or triton.
-# kind = "vllm"
-# Its metrics page.
-# url = "http://127.0.0.1:8000/metrics"
-# Its name in rows and series, as in [ledger] servers; empty is host and port of the address.
-# server = "llm-a"
-# The model, for a page that names none.
-# model = ""
-# What it does of a request where its page does not say: "prefill", "decode" or "unified".
-# role = ""
-# File with the bearer token that the page asks for; empty sends none.
-# token_file = ""
-# How often it is read.
-# period_seconds = 15
 """
+AGENT_TEMPLATE += KUBERNETES_TEMPLATE + ENGINES_TEMPLATE

@@ -7,11 +7,17 @@ list is data: nothing in it knows how a value is measured or served.
 from fleet.catalogue_cost import COST_METRICS
 from fleet.catalogue_device import DEVICE_METRICS
 from fleet.catalogue_pipeline import PIPELINE_METRICS
-from fleet.catalogue_serving import SERVING_METRICS
+from fleet.catalogue_serving import GATEWAY_METRICS, SERVING_METRICS
 from fleet.errors import quoted
 from fleet.metric import Metric
 
-CATALOGUE: tuple[Metric, ...] = (*DEVICE_METRICS, *SERVING_METRICS, *COST_METRICS, *PIPELINE_METRICS)
+CATALOGUE: tuple[Metric, ...] = (
+    *DEVICE_METRICS,
+    *SERVING_METRICS,
+    *GATEWAY_METRICS,
+    *COST_METRICS,
+    *PIPELINE_METRICS,
+)
 """Every metric, grouped by what it describes."""
 
 

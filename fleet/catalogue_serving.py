@@ -3,12 +3,17 @@
 Series are per server, engine, model and engine index. `engine` comes from configuration or
 discovery, never from guessing at names, for two engines may expose the same one. Hit ratios
 and acceptance rates are left out on purpose: the quotient of two counters can be summed over
-replicas, an averaged gauge cannot.
+replicas, an averaged gauge cannot. Of a server in a pod the engine index begins with the pod's
+name, so replicas on one node are told apart and sums over a server stay right.
+
+Series of gateways are per server, gateway, pod (empty outside of one), tenant and the model that
+the client asked for. They are what the gateway counts, for watching: costs are shared by its log.
 """
 
 from fleet.metric import Metric
 
 _ENGINE = ("server", "engine", "model", "engine_index")
+_GATEWAY = ("server", "gateway", "pod", "tenant", "model")
 
 SERVING_METRICS: tuple[Metric, ...] = (
     Metric("gputally_serving_engine_info", "info", "", (*_ENGINE, "engine_version"),
@@ -77,3 +82,23 @@ SERVING_METRICS: tuple[Metric, ...] = (
            "Time the engine held its devices and had nothing to compute."),
 )  # fmt: skip
 """In the order of the canonical vocabulary: load, cache, tokens, outcomes, latencies, waste."""
+
+GATEWAY_METRICS: tuple[Metric, ...] = (
+    Metric("gputally_gateway_prompt_tokens_total", "counter", "tokens", _GATEWAY,
+           "Prompt tokens, cached ones included."),
+    Metric("gputally_gateway_prompt_cached_tokens_total", "counter", "tokens", _GATEWAY,
+           "Prompt tokens taken from a cache."),
+    Metric("gputally_gateway_generation_tokens_total", "counter", "tokens", _GATEWAY,
+           "Tokens generated."),
+    Metric("gputally_gateway_received_requests_total", "counter", "requests", _GATEWAY,
+           "Requests that arrived, those turned away included."),
+    Metric("gputally_gateway_finished_requests_total", "counter", "requests", _GATEWAY,
+           "Requests that were answered well."),
+    Metric("gputally_gateway_failed_requests_total", "counter", "requests", _GATEWAY,
+           "Requests that ended in an error."),
+    Metric("gputally_gateway_running_requests", "gauge", "requests", _GATEWAY,
+           "Requests under way now."),
+    Metric("gputally_gateway_waiting_requests", "gauge", "requests", _GATEWAY,
+           "Requests that wait now."),
+)  # fmt: skip
+"""Without tenant and model stands what names none, and what is beyond the rows that a page may have."""

@@ -18,7 +18,7 @@ from fleet.binding import KEYS, BindError, FieldError, bind
 from fleet.errors import ConfigError, quoted
 from fleet.hub_config import HUB_TEMPLATE, Hub
 from fleet.identity import bounded_name
-from fleet.ledger_config import Server, TokenWeights
+from fleet.ledger_config import Server, SpareReplicas, TokenWeights
 from fleet.money import minor_unit_digits
 from fleet.period import zone_named
 
@@ -78,6 +78,7 @@ class Ledger:
     token_weights: TokenWeights = field(default_factory=TokenWeights)
     weight_basis: Literal["fixed", "measured"] = "fixed"
     servers: tuple[Server, ...] = ()
+    spare_replicas: SpareReplicas = field(default_factory=SpareReplicas)
 
     def __post_init__(self) -> None:
         """Refuse what is no currency, no time zone or no name."""
@@ -101,14 +102,19 @@ class PoolPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Portal:
-    """Where the portal listens."""
+    """Where the portal listens, and what it shows beside the books."""
 
     host: str = "127.0.0.1"
     port: int = 8501
+    notice: str = ""
+    api_prices: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse an empty host and impossible ports."""
+        """Refuse an empty host, impossible ports and texts that hide something."""
         _check("host", bounded_name, self.host)
+        for name in ("notice", "api_prices"):
+            if text := getattr(self, name):
+                _check(name, bounded_name, text)
         if not 1 <= self.port <= 65535:
             raise FieldError("port", f"must be from 1 to 65535, not {self.port}")
 
@@ -172,7 +178,11 @@ token_weights = { input = "1", cached_input = "0.1", output = "4" }
 weight_basis = "fixed"
 # Shared model servers: what they hold is paid for by their tenants. The first that matches counts.
 # For example: [{ name = "llm-a", match_namespace = "serving", match_workload = "llm-a-*" }]
+# With max_running_requests (how many one replica can run at once), spare replicas are judged by it.
 servers = []
+# When a server has more replicas than it needs: the p95 of running requests over slots, and of the
+# cache in use, both below these, over at least so many days of the month.
+spare_replicas = { running_ratio = "0.1", kv_ratio = "0.3", observed_days = 7 }
 
 # Who pays for each pool. "proportional": teams, by their direct cost in the pool. "even": in
 # equal parts, the teams that held anything in it. "quota": teams, by the quota they did not
@@ -202,6 +212,11 @@ unattributed.policy = "central"
 host = "127.0.0.1"
 # Its port.
 port = 8501
+# A remark that every page shows, as plain text; empty for none.
+notice = ""
+# Price list of an API (model, input_per_million, cached_per_million, output_per_million, currency)
+# that page Serving compares with; a path relative to this folder, empty for none.
+api_prices = ""
 """
 TEMPLATE += HUB_TEMPLATE + AGENT_TEMPLATE
 """The file that a new workspace gets."""

@@ -214,6 +214,15 @@ class EngineWindowRow:
     counter_resets: int = 0
     """Visits that found counters begun again."""
     quality_bits: int = 0
+    received_requests: int | None = None
+    """Requests that arrived, however they ended: attempts, not work."""
+    speculation_draft_events: int | None = None
+    """Drafts that were proposed: 1 + accepted tokens / drafts is the mean length of what a step yields."""
+    prefill_busy_ms: int | None = None
+    decode_busy_ms: int | None = None
+    """Time that devices computed in either phase, where the engine measures it; `busy_ms` may hold other phases too."""
+    estimated_gigaflops: int | None = None
+    """Floating point operations per device, in thousand millions, as the engine estimates them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

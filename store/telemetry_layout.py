@@ -31,7 +31,7 @@ BIGINT_COLUMNS: Final = frozenset(
         "prompt_computed_tokens", "generation_tokens", "finished_prompt_tokens", "finished_generation_tokens",
         "prefix_query_tokens", "prefix_hit_tokens", "finished_requests", "failed_requests", "aborted_requests",
         "preemption_events", "speculation_draft_tokens", "speculation_accepted_tokens", "model_load_ms",
-        "sum_microunits", "count",
+        "sum_microunits", "count", "received_requests", "speculation_draft_events", "estimated_gigaflops",
     }
 )  # fmt: skip
 """Whole numbers that a window may take beyond 31 bits; all others are stored as INTEGER, which aggregates faster."""

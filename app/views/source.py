@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 120
 """A day has 24 hours; a team spread over many nodes has many accounts in each."""
+_SHARES = MappingProxyType(
+    {
+        "pool": ("Weight", "All weights", "of this team", "of all teams"),
+        "server": ("Its part", "Model server", "GPU-hours", "GPU-hours"),
+        "node": ("Held", "Offered", "GPU-hours", "GPU-hours"),
+    }
+)
+"""By the ledger's step: what the team's share is of, in two columns with their units."""
 
 
 def show_source(page: Page, team: str, hours: pa.Table, day: str, category: str, currency: str) -> None:
@@ -30,14 +39,14 @@ def show_source(page: Page, team: str, hours: pa.Table, day: str, category: str,
     if not rows:
         return
     st.markdown(_in_words(rows[0], currency))
-    by_weight = rows[0]["step"] == "pool"
+    part, whole, part_unit, whole_unit = _SHARES.get(rows[0]["step"], _SHARES["node"])
     shown = rows[:MOST_ROWS]
     columns = [
         Column("Hour", page.zone),
         Column("From", "account"),
         Column("Paid out to all", currency, number=True),
-        Column("Weight" if by_weight else "Held", "of this team" if by_weight else "GPU-hours", number=True),
-        Column("All weights" if by_weight else "Offered", "of all teams" if by_weight else "GPU-hours", number=True),
+        Column(part, part_unit, number=True),
+        Column(whole, whole_unit, number=True),
         Column("Share", "%", number=True),
         Column("Exact amount", currency, number=True),
     ]
@@ -91,12 +100,21 @@ def _in_words(row: dict[str, Any], currency: str) -> str:
     account, policy = text.plain(row["from_account"]), text.plain(row["policy"] or text.NOT_KNOWN)
     if row["step"] == "pool":
         basis = {
-            "proportional": f"the weight is the team's held cost of the month in the pool, in {currency}",
+            "proportional": "the weight is what the team pays in the pool this month for GPUs that it held and for "
+            f"model servers, in {currency}",
             "quota": f"the weight is the team's quota that it did not hold, priced hour by hour, in {currency}",
             "even": "the weight is 1 for every team that held anything in the pool",
         }.get(row["policy"], "the central team takes it")
         rule = f"Account {account} of pool {pool} is shared by policy {policy}"
         return f"{rule}: {basis}. The weights hold for the whole month."
+    if row["step"] == "server":
+        rule = f"The account of a model server is divided hour by hour by policy {policy}"
+        if row["policy"] != "tokens":
+            return f"{rule}: nobody asked the model server for anything, so the team that owns it pays."
+        return (
+            f"{rule}: by the tokens of its tenants, of which cached input weighs less and output more than input. "
+            "The GPU-hours that the model server held are divided alike, and show the team's share."
+        )
     return (
         f"Account {account} of pool {pool} is shared by policy {policy}: what the hour's free capacity cost, "
         "times the team's part of its GPU time. What nobody held stays in the pool as idle."

@@ -30,6 +30,7 @@ class TeamSpend:
     cost_centre: str | None = None
     amounts: dict[str, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
     direct_gpu_microseconds: int = 0
+    serving_gpu_microseconds: int = 0
     idle_gpu_microseconds: int = 0
 
     @property
@@ -43,15 +44,27 @@ class TeamSpend:
         return sum((self.amounts[name] for name in self.amounts if name in figures.DIRECT), Decimal(0))
 
     @property
+    def serving(self) -> Decimal:
+        """What it asked of shared model servers."""
+        return self.amounts.get("serving", Decimal(0))
+
+    @property
     def idle(self) -> Decimal:
         """Its share of what nobody held."""
         return self.amounts.get("idle", Decimal(0))
+
+    @property
+    def other(self) -> Decimal:
+        """Its share of everything else."""
+        return self.total - self.direct - self.serving - self.idle
 
     def add(self, row: dict[str, Any]) -> None:
         """Count one category's row."""
         self.amounts[row["category"]] += row["amount"]
         if row["category"] in figures.DIRECT:
             self.direct_gpu_microseconds += row["gpu_microseconds"]
+        elif row["category"] == "serving":
+            self.serving_gpu_microseconds += row["gpu_microseconds"]
         elif row["category"] == "idle":
             self.idle_gpu_microseconds += row["gpu_microseconds"]
 
@@ -95,6 +108,7 @@ def total_of(teams: Sequence[TeamSpend], name: str = "Total") -> TeamSpend:
         for category, amount in team.amounts.items():
             total.amounts[category] += amount
         total.direct_gpu_microseconds += team.direct_gpu_microseconds
+        total.serving_gpu_microseconds += team.serving_gpu_microseconds
         total.idle_gpu_microseconds += team.idle_gpu_microseconds
     return total
 
@@ -115,7 +129,10 @@ def _show_tiles(page: Page, everyone: TeamSpend, currency: str) -> None:
             f"{text.percent(everyone.idle, total)}, {text.gpu_hours(everyone.idle_gpu_microseconds)} GPU-hours",
         ),
     ]
-    if other := total - everyone.direct - everyone.idle:
+    if everyone.serving:
+        says = f"{text.percent(everyone.serving, total)}, {text.gpu_hours(everyone.serving_gpu_microseconds)} GPU-hours"
+        tiles.insert(-1, ("Model serving", text.money(everyone.serving, currency), says))
+    if other := everyone.other:
         tiles.append(("Other shared costs", text.money(other, currency), f"{text.percent(other, total)}, named below"))
     tiles.append(_queue_tile(page))
     show_tiles(tiles)
@@ -126,6 +143,8 @@ def _show_tiles(page: Page, everyone: TeamSpend, currency: str) -> None:
         )
     if everyone.idle and (policy := idle_policy(page, currency)):
         remarks.append(f"Idle cost is shared by policy {policy}.")
+    rare = [name for name in ("held_idle", "serving", "unattributed") if name in everyone.amounts]
+    remarks.append(figures.meanings(rare))
     st.caption(" ".join(remarks))
 
 
@@ -216,12 +235,14 @@ def _show_bars(page: Page, teams: list[TeamSpend], currency: str) -> None:
 
 
 def _show_teams(page: Page, teams: list[TeamSpend], everyone: TeamSpend, currency: str) -> None:
-    with_other = any(team.total != team.direct + team.idle for team in teams)
+    with_serving = any(team.serving for team in teams)
+    with_other = any(team.other for team in teams)
     columns = [
         Column("Team"),
         Column("Cost centre"),
         Column("Held", "GPU-hours", number=True),
         Column("Held cost", f"{currency}, month", number=True),
+        *([Column("Model serving", f"{currency}, month", number=True)] if with_serving else []),
         Column("Share of idle", f"{currency}, month", number=True),
         *([Column("Other shares", f"{currency}, month", number=True)] if with_other else []),
         Column("Total", f"{currency}, month", number=True),
@@ -234,8 +255,9 @@ def _show_teams(page: Page, teams: list[TeamSpend], everyone: TeamSpend, currenc
             team.cost_centre or "",
             text.gpu_hours(team.direct_gpu_microseconds),
             text.amount(team.direct, currency),
+            *([text.amount(team.serving, currency)] if with_serving else []),
             text.amount(team.idle, currency),
-            *([text.amount(team.total - team.direct - team.idle, currency)] if with_other else []),
+            *([text.amount(team.other, currency)] if with_other else []),
             text.amount(team.total, currency),
             text.percent(team.total, everyone.total),
         ]

@@ -14,6 +14,7 @@ from app import figures, text
 from app.events import bands_of, events_of, legend_of
 from app.frame import Page, choose_currency, empty_filter, pick, rows_of, show_tiles
 from app.selection import choose
+from app.serving import HOW, show_servers
 from app.tables import Column, Link, show_crumbs, show_note, show_table
 from app.views.source import show_source
 
@@ -44,6 +45,7 @@ def team_page(page: Page) -> None:
     show_crumbs([Link("All teams", "", {"period": page.build.period}), text.bounded(team)])
     _show_tiles(lines, currency)
     _show_lines(page, team, lines, currency)
+    _show_serving(page, team, currency)
     hours = page.reports.team_hours(page.scope, page.build, currency, team)
     days = by_day(hours)
     _show_days(page, team, days, currency)
@@ -53,9 +55,11 @@ def team_page(page: Page) -> None:
 
 def _show_tiles(lines: list[dict[str, Any]], currency: str) -> None:
     direct = [line for line in lines if line["category"] in figures.DIRECT]
-    shares = [line for line in lines if line["category"] not in figures.DIRECT]
+    serving = [line for line in lines if line["category"] == "serving"]
+    shares = [line for line in lines if line["category"] not in (*figures.DIRECT, "serving")]
     total = _sum(lines)
     first = lines[0]
+    all_idle = all(line["category"] == "idle" for line in shares)
     show_tiles(
         [
             ("Total", text.money(total, currency), f"statement {first['statement']}"),
@@ -64,11 +68,8 @@ def _show_tiles(lines: list[dict[str, Any]], currency: str) -> None:
                 text.money(_sum(direct), currency),
                 f"{text.gpu_hours(sum(line['gpu_microseconds'] for line in direct))} GPU-hours",
             ),
-            (
-                "Share of what nobody held",
-                text.money(_sum(shares), currency),
-                f"{text.percent(_sum(shares), total)} of the total",
-            ),
+            *([_part_tile("Model serving", serving, total, currency)] if serving else []),
+            _part_tile("Share of what nobody held" if all_idle else "Shares of common cost", shares, total, currency),
             (
                 "Cost centre",
                 text.bounded(first["cost_centre"] or "", 24) or text.NOT_KNOWN,
@@ -76,6 +77,10 @@ def _show_tiles(lines: list[dict[str, Any]], currency: str) -> None:
             ),
         ]
     )
+
+
+def _part_tile(label: str, lines: list[dict[str, Any]], total: Decimal, currency: str) -> tuple[str, str, str]:
+    return label, text.money(_sum(lines), currency), f"{text.percent(_sum(lines), total)} of the total"
 
 
 def _sum(lines: Sequence[dict[str, Any]]) -> Decimal:
@@ -108,6 +113,28 @@ def _show_lines(page: Page, team: str, lines: list[dict[str, Any]], currency: st
         caption=f"{page.month}: what {text.bounded(team)} pays, as finance books it",
         footer=["Total", "", "", "", hours, text.amount(_sum(lines), currency)],
     )
+    st.caption(figures.meanings(figures.ranked({line["category"] for line in lines})))
+
+
+def _show_serving(page: Page, team: str, currency: str) -> None:
+    """Draw what the team's tenants asked of model servers, and what model servers held of its GPUs."""
+    rows = [row for row in rows_of(page.ask_of_team(team, "server_total")) if row["currency"] == currency]
+    owned = rows_of(page.ask_of_team(team, "server_owner"))
+    if not rows and not owned:
+        return
+    st.subheader("Model servers", anchor=False)
+    if rows:
+        show_servers(page, rows, currency, caption=f"{page.month}: what tenants of this team used")
+        st.caption(HOW)
+    for row in owned:
+        show_note(
+            [
+                f"{text.bounded(row['server'])} held {text.gpu_hours(row['held_gpu_microseconds'])} GPU-hours of this "
+                "team's GPUs. Its tenants pay for them, so that they are not on this statement; the team pays for the "
+                "hours in which nobody asked the server for anything.",
+                Link("See Serving", "serving", {"period": page.build.period, "server": row["server"]}),
+            ]
+        )
 
 
 def by_day(hours: pa.Table) -> dict[tuple[date, str], Decimal]:
@@ -174,7 +201,7 @@ def _show_use(page: Page, team: str) -> None:
     st.subheader("GPUs held, reserved and waited for", anchor=False)
     table = page.ask_of_team(team, "team_use_hour")
     if not table.num_rows:
-        empty_filter("This team held no GPU and waited for none", "Its lines are shares of common cost.")
+        empty_filter("This team held no GPU and waited for none", "It pays shares of common cost or of model servers.")
         return
     sums = {name: sum(table[f"{name}_gpu_microseconds"].to_pylist()) for name in ("held", "quota", "pending")}
     has_quota = bool(sums["quota"])

@@ -4,5 +4,5 @@
 
 SELECT
     $period AS period, hour_at(hour_number) AS hour_start, server, team, currency, class, from_pico(amount_pico) AS amount,
-    gpu_microseconds
+    gpu_microseconds, events, reason
 FROM server_waste

@@ -4,7 +4,9 @@
 -- Reads: bridge, statement_line, queue_hour, node_hour
 
 WITH money AS (
-    SELECT currency, sum(amount) AS statement_total, coalesce(sum(amount) FILTER (WHERE category = 'held'), 0) AS held_amount
+    SELECT
+        currency, sum(amount) AS statement_total,
+        coalesce(sum(amount) FILTER (WHERE category IN ('used', 'held_idle', 'held')), 0) AS held_amount
     FROM lake.statement_line WHERE period = $period GROUP BY currency
 ),
 invoiced AS (

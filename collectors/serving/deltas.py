@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from collectors.serving.page import counter_names
+from collectors.serving.counters import Counted
+from collectors.serving.page import Observed, counter_names
 from collectors.serving.samples import Histogram
 
 if TYPE_CHECKING:
     from collectors.serving.labels import Key, Point
     from collectors.serving.mapping import EngineMapping
-    from collectors.serving.page import Observed
 
 # Exporters that work their start time out of the time since boot are off by a second from page to page.
 _SAME_START_SECONDS: Final = 2.0
@@ -46,13 +46,14 @@ class Deltas:
 
 
 class Steps:
-    """Remembers the counters of one server and says what each page added."""
+    """Remembers the counters of one server and says what each page added, beside those that were `saved`."""
 
-    def __init__(self, mapping: EngineMapping) -> None:
+    def __init__(self, mapping: EngineMapping, saved: Counted | None = None) -> None:
         self._counters = counter_names(mapping)
-        self._last: dict[Key, float] = {}
-        self._last_histograms: dict[Key, Histogram] = {}
-        self._before: Observed | None = None
+        self._last: dict[Key, float] = dict(saved.values) if saved else {}
+        self._last_histograms: dict[Key, Histogram] = dict(saved.histograms) if saved else {}
+        self._before = Observed("", saved.ts_nanoseconds, started=saved.started) if saved else None
+        self._is_resumed = saved is not None
         self._doubted: float | None = None
         self._alive = _Alive(tuple(rule.label for rule in mapping.dedupe if rule.keep == "max"))
 
@@ -66,6 +67,14 @@ class Steps:
         if deltas is not None:
             deltas.dead = self._alive.dead(seen, self._counters)
         return deltas
+
+    def counted(self, of: str) -> Counted | None:
+        """What the counters of a server stand at by now; None before its first page."""
+        before = self._before
+        if before is None:
+            return None
+        # These dictionaries are replaced, never changed.
+        return Counted(of, before.ts_nanoseconds, before.started, self._last, self._last_histograms)
 
     def _is_older(self, before: Observed, seen: Observed) -> bool:
         """Whether a page is of an older process; said twice in a row it is believed (a clock that was set back)."""
@@ -82,7 +91,10 @@ class Steps:
             and seen.started is not None
             and abs(seen.started - before.started) > _SAME_START_SECONDS
         )
-        if has_restarted:
+        if has_restarted and self._is_resumed and not _started_within(before, seen):
+            # Another process, which ran before anybody looked away: how much of it was counted is not known.
+            has_restarted, self._last, self._last_histograms = False, {}, {}
+        elif has_restarted:
             # What the new process does not show yet is 0 in it.
             self._last = dict.fromkeys(self._last, 0.0)
             self._last_histograms = dict.fromkeys(self._last_histograms, _EMPTY)
@@ -129,7 +141,7 @@ class Steps:
         whole = {key: point.histogram for key, point in seen.histograms.items() if point.histogram}
         self._last = _bounded(self._last, counters)
         self._last_histograms = _bounded(self._last_histograms, whole)
-        self._before = seen
+        self._before, self._is_resumed = seen, False
 
 
 class _Alive:
@@ -161,6 +173,13 @@ def _began_within(before: Observed, seen: Observed, key: Key) -> bool:
     return began is not None and before.ts_nanoseconds is not None and began * _NANOSECONDS > before.ts_nanoseconds
 
 
+def _started_within(before: Observed, seen: Observed) -> bool:
+    """Whether the process of a page began after the page before, as far as start times are exact."""
+    if before.ts_nanoseconds is None or seen.started is None:
+        return True
+    return (seen.started + _SAME_START_SECONDS) * _NANOSECONDS > before.ts_nanoseconds
+
+
 def _seconds(before: Observed, seen: Observed) -> float | None:
     if before.ts_nanoseconds is None or seen.ts_nanoseconds is None:
         return None
@@ -172,7 +191,8 @@ def _bounded(last: dict[Key, _T], now: dict[Key, _T]) -> dict[Key, _T]:
     """What is on the page, and what was there before as long as there is room: labels of strangers pile up."""
     if len(last) + len(now) > _KEPT_SERIES:
         return now
-    return last | now
+    # What is on the page comes first: a state on disk has less room.
+    return now | {key: value for key, value in last.items() if key not in now}
 
 
 def _fell(before: Histogram, now: Histogram) -> bool:

@@ -37,6 +37,7 @@ _PAGE_PODS: Final = 500
 _PAGE_LIMIT: Final = 8
 _BYTE_LIMIT: Final = 16 * 1024 * 1024
 _CONTINUE_LIMIT: Final = 4096
+_CUT_OFF: Final = frozenset({"too_many_pods", "too_many_pages"})
 _NODE: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
@@ -65,6 +66,11 @@ class Discovered(NamedTuple):
 
     servers: tuple[FoundServer, ...]
     rejected: tuple[Rejected, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all pods were looked at: only then is one that is not there gone."""
+        return not any(rejected.reason in _CUT_OFF for rejected in self.rejected)
 
 
 def in_cluster(node: str, environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Kubernetes:
@@ -129,8 +135,9 @@ def _token(file: Path | None) -> str | None:
 def _page(kubernetes: Kubernetes, token: str | None, following: str, deadline: float) -> tuple[list[Any], str]:
     """Return the pods of one page of the list, and the token of the next ("" at the end)."""
     query = {"fieldSelector": f"spec.nodeName={kubernetes.node}", "limit": str(_PAGE_PODS)}
-    if following:
-        query["continue"] = following
+    # Version 0 is answered from the API server's cache, a moment old; else each question of each node would read the
+    # pods of the whole cluster from its database. A page that follows may name no version.
+    query |= {"continue": following} if following else {"resourceVersion": "0"}
     place = f"{kubernetes.api.rstrip('/')}/api/v1/pods"
     name = address_name(place)
     ask = Ask(

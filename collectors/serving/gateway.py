@@ -21,13 +21,15 @@ from collectors.serving.collector import server_name
 from collectors.serving.deltas import Steps
 from collectors.serving.labels import text
 from collectors.serving.mapping import EngineMapping, plain_name
-from collectors.serving.page import PageReader
+from collectors.serving.page import SERIES_LIMIT, PageReader
 from fleet.errors import GputallyError, quoted
+from fleet.serving_kinds import NEVER_TENANTS
 from fleet.telemetry import TEXT_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from collectors.http_get import Tls
     from collectors.samples import Flag
     from collectors.serving.deltas import Deltas
     from collectors.serving.labels import Point
@@ -36,11 +38,6 @@ if TYPE_CHECKING:
 
 ROW_LIMIT: Final = 1_000
 """Rows of a page; clients can make up tenants and models, so what is more is added to the row without either."""
-
-NEVER_TENANTS: Final = frozenset(
-    {"api_key", "hashed_api_key", "client_ip", "user_agent", "user_email", "authorization", "model_id", "instance"}
-)
-"""Labels that name no tenant or must not leave the page."""
 
 GATEWAY_COUNTERS: Final = (
     "prompt_tokens", "prompt_tokens_cached", "generation_tokens", "requests_received", "requests_finished",
@@ -124,25 +121,28 @@ class GatewayServer:
         source: str = "page",
         *,
         token: str | None = None,
+        tls: Tls | None = None,
         server: str | None = None,
         tenant_label: str | None = None,
         byte_limit: int = BYTE_LIMIT,
+        row_limit: int = ROW_LIMIT,
     ) -> None:
         if tenant_label in NEVER_TENANTS:
             raise GputallyError(f"{quoted(tenant_label or '', 40)} cannot be the label of a tenant")
         self._mapping = mapping
         self._tenant_labels = (tenant_label,) if tenant_label else mapping.tenant_labels
         self._source = source
-        self._token = token
+        self._token, self._tls = token, tls
         self._server = server or server_name(source)
-        self._byte_limit = byte_limit
-        self._parser = Parser()
+        self._byte_limit, self._row_limit = byte_limit, row_limit
         self._reader = PageReader(mapping.engine)
+        self._parser = Parser(series_limit=SERIES_LIMIT, wants=self._reader.knows)
         self._steps = Steps(mapping.engine)
 
     def collect(self, source: str | None = None) -> GatewayVisit:
         """Fetch the page (or another one of the same gateway). PageError when there is none, or none of the kind."""
-        fetched = fetch(source or self._source, token=self._token, byte_limit=self._byte_limit)
+        place = source or self._source
+        fetched = fetch(place, token=self._token, tls=self._tls, byte_limit=self._byte_limit)
         return self.read(fetched.text, fetched.source, fetched.read_at_ns)
 
     def read(self, body: str, source: str = "page", read_at_ns: int | None = None) -> GatewayVisit:
@@ -155,7 +155,7 @@ class GatewayServer:
         """Nothing is held between visits."""
 
     def _rows(self, seen: Observed, deltas: Deltas | None) -> GatewayReading:
-        return _Table(self._mapping, self._tenant_labels, seen, deltas).reading(self._server)
+        return _Table(self._mapping, self._tenant_labels, self._row_limit, seen, deltas).reading(self._server)
 
 
 @dataclass(slots=True)
@@ -170,10 +170,16 @@ class _Table:
     """The rows of one page while they are filled."""
 
     def __init__(
-        self, mapping: GatewayMapping, tenant_labels: tuple[str, ...], seen: Observed, deltas: Deltas | None
+        self,
+        mapping: GatewayMapping,
+        tenant_labels: tuple[str, ...],
+        row_limit: int,
+        seen: Observed,
+        deltas: Deltas | None,
     ) -> None:
         self._mapping = mapping
         self._tenant_labels = tenant_labels
+        self._row_limit = row_limit
         self._seen = seen
         self._deltas = deltas
         self._refused = Counter(seen.refused)
@@ -220,7 +226,7 @@ class _Table:
 
     def _row(self, point: Point) -> _Row:
         key = self._key(point.labels)
-        if key not in self._rows and key != _NOBODY and len(self._rows) >= ROW_LIMIT - 1:
+        if key not in self._rows and key != _NOBODY and len(self._rows) >= self._row_limit - 1:
             self._refused["too_many_rows"] += 1
             key = _NOBODY
             self._rows.setdefault(key, _Row()).flags.add("partial")
@@ -247,7 +253,7 @@ class _Table:
             counters="total" if deltas is None else "delta",
             ts_nanoseconds=self._seen.ts_nanoseconds,
             interval_seconds=deltas.seconds if deltas else None,
-            quality=tuple(sorted(row.flags)),
+            quality=tuple(sorted(row.flags | {"partial"} if self._seen.is_cut else row.flags)),
             **known,
         )
 

@@ -175,6 +175,9 @@ class EngineMapping:
       engine to ours; other words are no role.
     - `markers`: a name and the version since which it is there, for pages whose version nobody tells.
     - `model_ignores_case`: some series of it show the model's name in lower case.
+    - `leaf_labels`, `leaf_names`: a label, or how a name in the plain spelling begins, that only models have which
+      compute themselves (`leaves`).
+    - `bad_request`: what an answer of 400 means.
     """
 
     kind: str
@@ -188,6 +191,9 @@ class EngineMapping:
     markers: tuple[tuple[str, str], ...] = ()
     version_endpoints: tuple[VersionEndpoint, ...] = ()
     model_ignores_case: bool = False
+    leaf_labels: tuple[str, ...] = ()
+    leaf_names: tuple[str, ...] = ()
+    bad_request: str = ""
 
     @property
     def allowed_labels(self) -> frozenset[str]:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from collectors.serving.plain import histogram, number, text, whole
 from collectors.serving.samples import merged
-from fleet.telemetry import LIST_TEXT_LIMIT, EngineHistogramRow, EngineWindowRow, quality_bits
+from fleet.telemetry import (
+    LIST_TEXT_LIMIT,
+    QUALITY_BITS,
+    TEXT_LIMIT,
+    EngineHistogramRow,
+    EngineWindowRow,
+    columns,
+    quality_bits,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,17 +36,23 @@ COUNTED: Final[Mapping[str, str]] = {
     "finished_generation_tokens": "finished_generation_tokens",
     "prefix_query_tokens": "prefix_query_tokens",
     "prefix_hit_tokens": "prefix_hit_tokens",
+    "requests_received": "received_requests",
     "requests_finished": "finished_requests",
     "requests_failed": "failed_requests",
     "requests_aborted": "aborted_requests",
     "preemptions": "preemption_events",
+    "spec_drafts": "speculation_draft_events",
     "spec_draft_tokens": "speculation_draft_tokens",
     "spec_accepted_tokens": "speculation_accepted_tokens",
 }
 """The counters of a sample that a window adds up, with their columns."""
 _LARGEST: Final = 2**63 - 1
 _LARGEST_MS: Final = 2**31 - 1
-_SMALL: Final = ("busy_ms", "idle_ms")
+_SMALL: Final = ("busy_ms", "idle_ms", "prefill_busy_ms", "decode_busy_ms")
+PHASES: Final = ("prefill", "decode")
+"""Words of `engine_busy_seconds` that stand for device time of a phase; other words are the engine's own."""
+_GIGA: Final = 1_000_000_000
+_WHOLE: Final = ("start_second", "window_ms", "observed_ms", "scrape_count", "counter_resets")
 
 
 def counted(sample: EngineSample) -> Iterator[tuple[str, float]]:
@@ -47,8 +63,13 @@ def counted(sample: EngineSample) -> Iterator[tuple[str, float]]:
             value = sum(sample.requests_finished_by_reason.values())
         if value is not None:
             yield column, value
-    if sample.engine_busy_seconds is not None:
-        yield "busy_ms", sum(sample.engine_busy_seconds.values()) * 1000
+    if (busy := sample.engine_busy_seconds) is not None:
+        yield "busy_ms", sum(busy.values()) * 1000
+        for phase in PHASES:
+            if phase in busy:
+                yield f"{phase}_busy_ms", busy[phase] * 1000
+    if sample.estimated_flops is not None:
+        yield "estimated_gigaflops", sample.estimated_flops / _GIGA
     if sample.engine_idle_seconds is not None:
         yield "idle_ms", sample.engine_idle_seconds * 1000
 
@@ -124,12 +145,40 @@ class OpenEngineWindow:
         }
         self.newest |= {name: value for name, value in offered.items() if value is not None}
 
-    def count(self, signal: str, histogram: Histogram, sum_microunits: int) -> None:
+    def count(self, signal: str, seen: Histogram, sum_microunits: int) -> None:
         """Add observations to those of the same signal and layout."""
-        key = signal, histogram.bounds
+        key = signal, seen.bounds
         known = self.histograms.get(key)
-        self.histograms[key] = histogram if known is None else merged(known, histogram)
+        self.histograms[key] = seen if known is None else merged(known, seen)
         self.sums_microunits[key] = self.sums_microunits.get(key, 0) + sum_microunits
+
+    def state(self) -> dict[str, Any]:
+        """All of it as plain values for JSON."""
+        whole = {name: getattr(self, name) for name in (*_WHOLE, "sums", "peaks", "newest")}
+        return whole | {
+            "flags": sorted(self.flags),
+            "histograms": [
+                [signal, list(bounds), list(h.counts), h.sum, h.count, self.sums_microunits[signal, bounds]]
+                for (signal, bounds), h in self.histograms.items()
+            ],
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> OpenEngineWindow:
+        """The window that a state holds. KeyError, TypeError or ValueError if it holds none."""
+        start, window_ms, observed_ms, scrapes, resets = (whole(state[name]) for name in _WHOLE)
+        window, kinds = cls(start, window_ms, observed_ms, scrapes, resets), _kinds()
+        window.sums = {name: whole(value) for name, value in state["sums"].items() if kinds.get(name) is int}
+        window.peaks = {name: whole(value) for name, value in state["peaks"].items() if kinds.get(name) is int}
+        for name, value in state["newest"].items():
+            if type(value) is kinds.get(name):
+                window.newest[name] = value[:TEXT_LIMIT] if isinstance(value, str) else value
+        window.flags = {flag for flag in state["flags"] if flag in QUALITY_BITS}
+        for signal, bounds, counts, total, count, microunits in state["histograms"]:
+            key = text(signal), tuple(map(number, bounds))
+            window.histograms[key] = histogram(total, count, bounds, counts)
+            window.sums_microunits[key] = whole(microunits)
+        return window
 
     def _peak(self, column: str, level: int) -> None:
         self.peaks[column] = max(level, self.peaks.get(column, level))
@@ -153,11 +202,11 @@ class OpenEngineWindow:
             quality_bits=quality_bits(flags),
             **values,
         )
-        for (signal, bounds), histogram in self.histograms.items():
+        for (signal, bounds), seen in self.histograms.items():
             total = self.sums_microunits[signal, bounds]
-            if not 0 <= total <= _LARGEST or not 0 <= histogram.count <= _LARGEST:
+            if not 0 <= total <= _LARGEST or not 0 <= seen.count <= _LARGEST:
                 continue
-            layout, counts = ",".join(map(_number, bounds)), ",".join(map(str, histogram.counts))
+            layout, counts = ",".join(map(_number, bounds)), ",".join(map(str, seen.counts))
             is_whole = max(len(layout), len(counts)) <= LIST_TEXT_LIMIT
             yield EngineHistogramRow(
                 server=server,
@@ -171,8 +220,14 @@ class OpenEngineWindow:
                 bounds=layout if is_whole else "",
                 counts=counts if is_whole else "",
                 sum_microunits=total,
-                count=histogram.count,
+                count=seen.count,
             )
+
+
+@cache
+def _kinds() -> Mapping[str, type[int | str | bool]]:
+    """What each column holds. A name that another version kept is none."""
+    return {column.name: column.kind for column in columns("engine_window")}
 
 
 def _fits(name: str, value: Any) -> bool:

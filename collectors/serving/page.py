@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from collectors.exposition import Page, PageError
@@ -27,8 +28,11 @@ _START: Final = "process_start_time_seconds"
 _CREATED: Final = "_created"
 _DECLARED: Final = re.compile(r"^# TYPE ([\w:]{1,200}) ", re.ASCII | re.MULTILINE)
 _INFINITE: Final = float("inf")
-# An exact whole number as a float; beyond it neighbours cannot be told apart.
+SERIES_LIMIT: Final = 50_000
+"""Of the names that an engine or gateway is known by; labels that clients fill make any number, of 1-2 KB each."""
 _LARGEST: Final = 2.0**63
+_LARGEST_OF: Final[Mapping[str, float]] = MappingProxyType({"estimated_flops": 2.0**90})
+"""Beyond it a value is none. Operations of a device pass the limit of all others within hours."""
 
 
 @dataclass(slots=True)
@@ -49,6 +53,11 @@ class Observed:
     required_missing: tuple[str, ...] = ()
     at_least: Version | None = None
     """The lowest version that the names on the page allow."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the page holds more than was read of it."""
+        return bool(self.refused["too_many_series"] or self.refused["too_many_lines"])
 
     def began(self, key: Key) -> float | None:
         """When a series began, if the page says so."""
@@ -72,6 +81,9 @@ class PageReader:
         self._created = {_base(name) + _CREATED for name in self._values} | {n + _CREATED for n in self._histograms}
         self._uses: dict[Series, tuple[str, Key] | None] = {}
         self._required = {name: _spellings(mapping, name) for name in mapping.required}
+        self._largest = {
+            spelling: largest for name, largest in _LARGEST_OF.items() for spelling in _spellings(mapping, name)
+        }
         self._markers = [(plain_name(name), parsed_version(since)) for name, since in mapping.markers]
 
     def observe(self, page: Page, text: str = "") -> Observed:
@@ -102,11 +114,15 @@ class PageReader:
         declared = {plain_name(name) for name in _DECLARED.findall(text)}
         return any(name in declared or _base(name) in declared for names in self._required.values() for name in names)
 
+    def knows(self, spelling: str) -> bool:
+        """Whether series of a name say anything about such an engine; whoever parses its page may leave out others."""
+        name = plain_name(spelling)
+        return name in self._values or name in self._created or name == _START or bool(self._histogram_of(name))
+
     def _use(self, series: Series) -> tuple[str, Key] | None:
         """The plain name and key of a series that is known in some way."""
         name = plain_name(series.name)
-        known = name in self._values or name in self._created or name == _START or self._histogram_of(name)
-        return (name, (name, frozenset(series.labels.items()))) if known else None
+        return (name, (name, frozenset(series.labels.items()))) if self.knows(series.name) else None
 
     def _histogram_of(self, name: str) -> tuple[str, str] | None:
         base, _, suffix = name.rpartition("_")
@@ -123,7 +139,7 @@ class PageReader:
                 seen.created[name.removesuffix(_CREATED), key[1]] = value
             return
         seen.names.add(name)
-        reason = _refusal(value)
+        reason = _refusal(value, self._largest.get(name, _LARGEST))
         if reason:
             seen.refused[reason] += 1
             seen.refused_points.append(Point(key, labels, value))
@@ -175,10 +191,10 @@ def _base(name: str) -> str:
     return name
 
 
-def _refusal(value: float) -> str | None:
+def _refusal(value: float, largest: float) -> str | None:
     if not math.isfinite(value):
         return "not_finite"
-    return None if 0 <= value < _LARGEST else "range"
+    return None if 0 <= value < largest else "range"
 
 
 def _gather(seen: Observed, parts: dict[Key, _Parts], part: tuple[str, str], sample: Sample) -> None:

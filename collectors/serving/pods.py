@@ -11,10 +11,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from collectors.serving.servers import SERVER_KINDS, TRITON_GRPC
 from fleet.identity import bounded_name
+from fleet.serving_kinds import KIND_OPTIONS, SERVER_KINDS, TRITON_GRPC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,7 @@ DEFAULT_PAGES: Final[Mapping[str, tuple[int, str]]] = {
 _ROLES: Final = ("prefill", "decode", "unified")
 _PORT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 _PATH: Final = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:%/-]{0,255}")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _NAME_PART: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,252})")
 
 Refusal = Literal[
@@ -66,7 +68,10 @@ class PodRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FoundServer:
-    """A model server in a pod. `server` is `namespace/owner`, which replicas share; `pod` is `namespace/pod`."""
+    """A model server in a pod. `server` is `namespace/owner`, which replicas share; `pod` is `namespace/pod`.
+
+    `began_second` is when the first of its containers started, by the clock of its node; None where that is not told.
+    """
 
     kind: str
     url: str
@@ -75,6 +80,7 @@ class FoundServer:
     pod_uid: str
     model: str | None = None
     role: Role | None = None
+    began_second: int | None = None
 
 
 def server_of_pod(pod: object, node: str) -> FoundServer | None:
@@ -93,9 +99,11 @@ def server_of_pod(pod: object, node: str) -> FoundServer | None:
     if kind not in SERVER_KINDS:
         raise PodRefusedError("unknown_engine")
     namespace, name = _name(metadata.get("namespace")), _name(metadata.get("name"))
-    role = told.get("role")
-    if role is not None and role not in _ROLES:
+    role, options = told.get("role"), KIND_OPTIONS[kind]
+    if role is not None and (role not in _ROLES or "role" not in options):
         raise PodRefusedError("bad_role")
+    if told.get("model") and "model" not in options:
+        raise PodRefusedError("bad_model")
     return FoundServer(
         kind=kind,
         url=_url(kind, _address(status["podIP"]), told, _texts(metadata, "annotations", _PROMETHEUS)),
@@ -104,6 +112,7 @@ def server_of_pod(pod: object, node: str) -> FoundServer | None:
         pod_uid=_name(metadata.get("uid")),
         model=_bounded(told["model"], "bad_model") if told.get("model") else None,
         role=cast("Role | None", role),
+        began_second=_began_second(status),
     )
 
 
@@ -123,6 +132,24 @@ def _url(kind: str, address: str, told: Mapping[str, str], prometheus: Mapping[s
     if not _PATH.fullmatch(path):
         raise PodRefusedError("bad_path")
     return f"{scheme}://{address}:{int(port)}{path}"
+
+
+def _began_second(status: Mapping[str, Any]) -> int | None:
+    """When the oldest of the containers that run started (RFC 3339, in UTC); None if one of them does not tell."""
+    told = status.get("containerStatuses")
+    running = [_mapping(each, "state").get("running") for each in (told if isinstance(told, list) else ())[:64]]
+    began: list[int] = []
+    for state in running:
+        if state is None:
+            continue
+        text = state.get("startedAt") if isinstance(state, dict) else None
+        if not isinstance(text, str) or not _TIME.fullmatch(text):
+            return None
+        try:
+            began.append(int(datetime.fromisoformat(text).timestamp()))
+        except ValueError:
+            return None
+    return min(began, default=None)
 
 
 def _address(told: object) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from collectors.samples import Rejected
 from collectors.serving.doubts import complete, doubt_gauges
 from collectors.serving.labels import text
+from collectors.serving.leaves import leaves_of, take_out_passed_on
 from collectors.serving.mapping import parsed_version
 from collectors.serving.places import Places
 from collectors.serving.samples import EngineSample, Histogram, ServingReading
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 ROW_LIMIT: Final = 1_000
 _COUNTING: Final = frozenset({"counter", "counters"})
 _AT_FINISH: Final = "generation_tokens"
+_NEVER_COUNTED: Final = "requests_finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +73,10 @@ class _Table:
         points = (*seen.points.values(), *seen.histograms.values(), *seen.refused_points)
         self._places = Places(mapping, target.model, points)
         self._values = Values(mapping, seen, self._places, deltas)
+        self._leaves = leaves_of(mapping, self._places, points)
         self._rows: dict[Place, _Row] = {}
         self._beyond: set[Place] = set()
+        self._passed_on: list[Place] = []
         for point in points:
             if (row := self._row(self._places.of(point))) and not row.role:
                 row.role = mapping.roles.get(text(point.labels, mapping.role_labels) or "")
@@ -126,6 +130,8 @@ class _Table:
             value = state_of(source, points)
         elif signal.kind in {"counters", "gauges"}:
             found = self._values.by_word(source, signal.kind, place, use)
+            if signal.zero_is_unknown and not any(self._values.by_word(source, signal.kind, place, "now").values()):
+                found = {}
             counted = {word: self._number(row, signal, number) for word, number in found.items()}
             value = (row.values.get(signal.name) or {}) | {w: n for w, n in counted.items() if n is not None} or None
         else:
@@ -138,7 +144,8 @@ class _Table:
 
     def _single(self, row: _Row, place: Place, signal: Signal, source: Source, use: Use) -> float | None:
         combine = signal.combine or ("max" if signal.kind == "ratio" else "sum")
-        if signal.zero_is_unknown and not self._values.total(source, signal.kind, place, "now", combine):
+        is_unknown_at_0 = signal.zero_is_unknown or (signal.name == _NEVER_COUNTED and self._shows_no_leaf)
+        if is_unknown_at_0 and not self._values.total(source, signal.kind, place, "now", combine):
             return None
         value = self._values.total(source, signal.kind, place, use, combine)
         return None if value is None else self._number(row, signal, value)
@@ -150,6 +157,22 @@ class _Table:
             return None
         return value if signal.kind in {"ratio", "seconds"} or signal.name.endswith("_seconds") else round(value)
 
+    @property
+    def _shows_no_leaf(self) -> bool:
+        return self._leaves is not None and not self._leaves
+
+    def _leave_out_passed_on(self) -> None:
+        """Requests of models that pass them on stand in the rows of those that compute."""
+        for place, row in list(self._rows.items()):
+            if self._leaves is None or place in self._leaves:
+                continue
+            if self._leaves:
+                self._passed_on.append(place)
+            if self._leaves and self._deltas:
+                del self._rows[place]
+            elif self._shows_no_leaf or take_out_passed_on(row.values):
+                row.flags.add("partial")
+
     def reading(self) -> ServingReading:
         """The rows, in the order in which the page names their places, and what was refused."""
         if self._beyond:
@@ -157,6 +180,7 @@ class _Table:
         deltas = self._deltas
         if deltas and deltas.is_other_process:
             self._refused["older_process"] += 1
+        self._leave_out_passed_on()
         samples = [self._sample(place, row) for place, row in self._rows.items() if row.values or row.histograms]
         for sample in samples:
             complete(sample)
@@ -170,11 +194,12 @@ class _Table:
             series_deduped=self._values.copies,
             counter_resets=len(deltas.resets) if deltas else 0,
             new_series=len(deltas.unknown) if deltas else 0,
+            passed_on=tuple(self._passed_on),
         )
 
     def _sample(self, place: Place, row: _Row) -> EngineSample:
         flags = row.flags
-        if self._seen.required_missing:
+        if self._seen.required_missing or self._seen.is_cut:
             flags.add("partial")
         if self._deltas and self._deltas.is_other_process:
             flags.add("rejected")

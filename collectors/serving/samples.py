@@ -120,7 +120,7 @@ class EngineSample:
     batch_size: int | None = None
     batch_tokens: int | None = None
     engine_busy_seconds: dict[str, float] | None = None
-    """Time computed, by the engine's own word for the phase."""
+    """Time computed. `prefill` and `decode` are device time of that phase; other words are the engine's own."""
     engine_idle_seconds: float | None = None
     sleep_state: str | None = None
     estimated_flops: int | None = None
@@ -174,7 +174,8 @@ class ServingReading:
 
     `required_missing` are signals that such an engine always has and that are not on the page; `series_deduped`
     counts copies that were left out; `counter_resets` counts series that began again, `new_series` those whose
-    beginning is not known, so that they count from here on.
+    beginning is not known, so that they count from here on. `passed_on` are models and engine indices that have a row
+    in counters as they stand, and none in steps: other models of the server count the same requests.
     """
 
     samples: tuple[EngineSample, ...] = ()
@@ -184,3 +185,4 @@ class ServingReading:
     series_deduped: int = 0
     counter_resets: int = 0
     new_series: int = 0
+    passed_on: tuple[tuple[str | None, str | None], ...] = ()

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from collectors.serving.collector import EngineServer
-from collectors.serving.engines import ENGINES, GATEWAYS
-from collectors.serving.gateway import GatewayServer
-from collectors.serving.trtllm_json import TrtllmJsonServer
+from fleet.serving_kinds import GATEWAY_KINDS, SERVER_KINDS, TRITON_GRPC, TRTLLM_JSON
 
 if TYPE_CHECKING:
+    from collectors.serving.collector import EngineServer
+    from collectors.serving.gateway import GatewayServer
     from collectors.serving.triton_grpc import TritonGrpcServer
+    from collectors.serving.trtllm_json import TrtllmJsonServer
 
-TRTLLM_JSON: Final = "trtllm_json"
-TRITON_GRPC: Final = "triton_grpc"
+    Server: TypeAlias = EngineServer | GatewayServer | TritonGrpcServer | TrtllmJsonServer
 
-SERVER_KINDS: Final = (*ENGINES, *GATEWAYS, TRITON_GRPC, TRTLLM_JSON)
-"""Kinds of `gputally read` and of `[[agent.engines]]`. `trtllm_json` is asked for by name only: reading takes rows."""
+__all__ = ["SERVER_KINDS", "server_of"]
 
 
-def server_of(
-    kind: str, source: str, **options: Any
-) -> EngineServer | GatewayServer | TritonGrpcServer | TrtllmJsonServer:
+# Each is imported when one is made: who reads pages only needs no gRPC, and who finds no server needs no mapping.
+def server_of(kind: str, source: str, **options: Any) -> Server:
     """What reads a server of a kind; KeyError for a kind that is none, TypeError for an option that it has not."""
     if kind == TRTLLM_JSON:
+        from collectors.serving.trtllm_json import TrtllmJsonServer
+
         return TrtllmJsonServer(source, **options)
     if kind == TRITON_GRPC:
-        # Who reads pages only needs no gRPC.
         from collectors.serving.triton_grpc import TritonGrpcServer
 
         return TritonGrpcServer(source, **options)
-    if kind in GATEWAYS:
+    if kind in GATEWAY_KINDS:
+        from collectors.serving.engines import GATEWAYS
+        from collectors.serving.gateway import GatewayServer
+
         return GatewayServer(GATEWAYS[kind], source, **options)
+    from collectors.serving.collector import EngineServer
+    from collectors.serving.engines import ENGINES
+
     return EngineServer(ENGINES[kind], source, **options)

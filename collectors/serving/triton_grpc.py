@@ -16,6 +16,7 @@ import grpc
 from collectors.exposition import Page, PageError, Sample, Series, shown
 from collectors.serving import triton_pb2 as messages
 from collectors.serving.collector import Visit, server_name
+from collectors.serving.counters import Counted, place_of
 from collectors.serving.deltas import Steps
 from collectors.serving.mapping import EngineMapping, Signal, Source
 from collectors.serving.page import PageReader
@@ -23,6 +24,9 @@ from collectors.serving.rows import Target, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from collectors.http_get import Tls
 
 _METHOD: Final = "/inference.GRPCInferenceService/ModelStatistics"
 _REPLY_LIMIT_BYTES: Final = 16 * 1024 * 1024
@@ -30,6 +34,7 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", _REPLY_LIMIT_BYTES),
     ("grpc.enable_http_proxy", 0),
 )
+_PEM_LIMIT_BYTES: Final = 4 * 1024 * 1024
 _NANOSECONDS: Final = 1_000_000_000
 _PHASES: Final = ("compute_input", "compute_infer", "compute_output")
 
@@ -44,6 +49,7 @@ STATISTICS: Final = EngineMapping(
     ),
     required=("requests_finished",),
     model_labels=("model",),
+    leaf_names=("triton_executed_",),
 )
 
 
@@ -51,16 +57,25 @@ class TritonGrpcServer:
     """The statistics of all models of one Triton server."""
 
     def __init__(
-        self, source: str, *, token: str | None = None, server: str | None = None, timeout_seconds: float = 5
+        self,
+        source: str,
+        *,
+        token: str | None = None,
+        tls: Tls | None = None,
+        server: str | None = None,
+        timeout_seconds: float = 5,
+        saved: Counted | None = None,
     ) -> None:
         self._source = source
+        self._tls = tls
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._server = server or server_name(source)
         self._timeout_seconds = timeout_seconds
         self._channel: Any = None
         self._at: str | None = None
         self._reader = PageReader(STATISTICS)
-        self._steps = Steps(STATISTICS)
+        self._of = place_of(STATISTICS.kind, source)
+        self._steps = Steps(STATISTICS, saved if saved and saved.of == self._of else None)
 
     def collect(self, source: str | None = None) -> Visit:
         """Ask the server. PageError when it does not answer or has no model."""
@@ -74,8 +89,9 @@ class TritonGrpcServer:
         try:
             answer = call(messages.ModelStatisticsRequest(), timeout=self._timeout_seconds, metadata=self._metadata)
         except grpc.RpcError as error:
-            # Its own text may hold anything; the code says what matters.
-            raise PageError(f"{shown(place)}: did not answer ModelStatistics: {error.code().name}") from None
+            # Certificates may have been replaced: the next visit connects anew.
+            self.close()
+            raise PageError(f"{shown(place)}: did not answer ModelStatistics: {_why(error)}") from None
         return self.read(answer, shown(place), time.time_ns())
 
     def read(self, answer: messages.ModelStatisticsResponse, source: str, read_at_ns: int | None = None) -> Visit:
@@ -84,7 +100,12 @@ class TritonGrpcServer:
         deltas = self._steps.advance(seen)
         target = Target(server=self._server)
         step = rows_of(STATISTICS, seen, target, deltas) if deltas else None
-        return Visit(rows_of(STATISTICS, seen, target), step)
+        return Visit(rows_of(STATISTICS, seen, target), step, self.counted)
+
+    @property
+    def counted(self) -> Counted | None:
+        """As that of `EngineServer`."""
+        return self._steps.counted(self._of)
 
     def close(self) -> None:
         """Give the connection back; may be called twice."""
@@ -100,12 +121,44 @@ class TritonGrpcServer:
         if parts.scheme not in {"grpc", "grpcs"} or not parts.hostname or parts.username is not None:
             raise PageError("Triton's statistics are asked for at grpc://HOST:PORT (or grpcs:// with TLS)")
         if parts.scheme == "grpcs":
-            self._channel = grpc.secure_channel(parts.netloc, grpc.ssl_channel_credentials(), options=_OPTIONS)
+            self._channel = grpc.secure_channel(parts.netloc, _credentials(self._tls), options=_OPTIONS)
         elif self._metadata:
             raise PageError(f"{shown(place)}: a token is sent over TLS only (grpcs://)")
+        elif self._tls:
+            raise PageError(f"{shown(place)}: certificates are for grpcs addresses")
         else:
             self._channel = grpc.insecure_channel(parts.netloc, options=_OPTIONS)
         self._at = place
+
+
+def _credentials(tls: Tls | None) -> Any:
+    """What the files hold now. PageError for one that cannot be read or holds no PEM; its content is never shown."""
+    if tls is None:
+        return grpc.ssl_channel_credentials()
+    own = (None, None) if tls.certificate is None else (tls.key or tls.certificate, tls.certificate)
+    return grpc.ssl_channel_credentials(*(_pem(file) for file in (tls.ca, *own)))
+
+
+def _pem(file: Path | None) -> bytes | None:
+    if file is None:
+        return None
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_PEM_LIMIT_BYTES + 1)
+    except OSError as error:
+        raise PageError(f"{shown(str(file))}: {error.strerror or 'cannot be read'}") from None
+    if b"-----BEGIN " not in text or len(text) > _PEM_LIMIT_BYTES:
+        # gRPC would only log it, and refuse each connection without a word of why.
+        raise PageError(f"{shown(str(file))}: holds nothing in PEM")
+    return text
+
+
+def _why(error: Any) -> str:
+    """The code of an error. Its own text may hold anything, so it is only searched for words of TLS, never shown."""
+    name, text = str(error.code().name), error.details() or ""
+    if name == "UNAVAILABLE" and "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"{name}, its certificate is not trusted"
+    return f"{name}, TLS failed" if name == "UNAVAILABLE" and "handshake" in text.lower() else name
 
 
 def _samples(answer: messages.ModelStatisticsResponse) -> Iterator[Sample]:

@@ -10,13 +10,16 @@ read by somebody else have in common: no reading, and no proof of an idle engine
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from collectors.exposition import PageError
 from collectors.pages import BYTE_LIMIT, fetch
 from collectors.samples import Flag, Rejected
 from collectors.serving.collector import Visit, server_name
 from collectors.serving.samples import EngineSample, ServingReading
+
+if TYPE_CHECKING:
+    from collectors.http_get import Tls
 
 ROW_LIMIT: Final = 100_000
 _LARGEST: Final = 2**63
@@ -32,12 +35,13 @@ class TrtllmJsonServer:
         source: str = "page",
         *,
         token: str | None = None,
+        tls: Tls | None = None,
         server: str | None = None,
         model: str | None = None,
         byte_limit: int = BYTE_LIMIT,
     ) -> None:
         self._source = source
-        self._token = token
+        self._token, self._tls = token, tls
         self._server = server or server_name(source)
         self._model = model
         self._byte_limit = byte_limit
@@ -45,7 +49,8 @@ class TrtllmJsonServer:
 
     def collect(self, source: str | None = None) -> Visit:
         """Fetch the page, which takes its rows away. PageError when there is none."""
-        fetched = fetch(source or self._source, token=self._token, byte_limit=self._byte_limit)
+        place = source or self._source
+        fetched = fetch(place, token=self._token, tls=self._tls, byte_limit=self._byte_limit)
         return self.read(fetched.text, fetched.source, fetched.read_at_ns)
 
     def close(self) -> None:

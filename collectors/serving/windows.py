@@ -3,26 +3,33 @@
     windows = EngineWindows()
     rows = windows.advance(second, "llm-a", visit)     # after each visit; the rows of windows that are over
     rows = windows.close(second)                       # when the agent stops
+    state = windows.state()                            # after either; to be kept with the rows returned so far
 
 What was added between two visits is spread over the time between them, and its parts add up exactly; observations of
 histograms stand in the window of the visit that read them, whole. What stood (requests, cache) counts for the time
 since the visit before, unless that is so long that nobody looked. Rows of the same window add up, so what a server
 added while it could not be reached comes later, in rows of its own.
+
+A state holds the open windows and the counters that they were made from, so a later process adds exactly what came
+after: `EngineWindows(state=...)`, and for each server `EngineServer(..., saved=windows.counted(server))`. What was
+added while no agent ran is spread over that time like any other; nobody looked, so none of it is observed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import floor, isfinite
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from collectors.rows.seconds import LONGEST_BRIDGE_SECONDS, Clock, parts, pieces
+from collectors.serving.counters import Counted
 from collectors.serving.open_window import Levels, OpenEngineWindow, counted
-from fleet.telemetry import WINDOW_SECONDS
+from collectors.serving.plain import amount, text, whole
+from fleet.telemetry import TEXT_LIMIT, WINDOW_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from collectors.serving.collector import Visit
     from collectors.serving.open_window import Identity
@@ -30,6 +37,11 @@ if TYPE_CHECKING:
     from fleet.telemetry import EngineHistogramRow, EngineWindowRow
 
 _HOUR_SECONDS: Final = 3600
+_OLDEST_SECONDS: Final = 40 * 86_400
+"""The hub takes no window that is much older, and one such row would cost all that are sent with it."""
+_STATE_VERSION: Final = 1
+_MOST_CARRIED: Final = 256
+"""Layouts of histograms are texts of strangers; more of them cost a fraction of a unit each."""
 _MOST_ROWS: Final = 256
 """Models and engine indices of a server: clients can make up names, and each has rows in every window."""
 
@@ -55,27 +67,73 @@ class _Engine:
             return amount
         if not isfinite(amount):
             return 0
+        if name not in self.carried and len(self.carried) >= _MOST_CARRIED:
+            self.carried.clear()
         total = self.carried.get(name, 0.0) + amount
         self.carried[name] = total - floor(total)
         return floor(total)
+
+    def state(self) -> dict[str, Any]:
+        """All of it as plain values for JSON."""
+        windows = [window.state() for window in self.windows.values()]
+        return {"windows": windows, "carried": self.carried, "seen_second": self.seen_second}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> _Engine:
+        """As `OpenEngineWindow.restored`."""
+        windows = [OpenEngineWindow.restored(window) for window in state["windows"]]
+        carried = {text(name): amount(value) for name, value in state["carried"].items()}
+        return cls({window.start_second: window for window in windows}, carried, whole(state["seen_second"]))
 
 
 @dataclass(slots=True)
 class _Server:
     clock: Clock = field(default_factory=Clock)
     engines: dict[Identity, _Engine] = field(default_factory=dict)
+    counted: Counted | None = None
+    is_resumed: bool = False
+    """No visit of this process has told what was added since those of the one before."""
+
+    def state(self) -> dict[str, Any]:
+        """All of it as plain values for JSON."""
+        return {
+            "clock": asdict(self.clock),
+            "engines": [[list(identity), engine.state()] for identity, engine in self.engines.items()],
+            "counters": self.counted.state() if self.counted else None,
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> _Server:
+        """As `OpenEngineWindow.restored`."""
+        clock = {name: None if value is None else whole(value) for name, value in state["clock"].items()}
+        engines = {_identity(*names): _Engine.restored(engine) for names, engine in state["engines"]}
+        return cls(Clock(**clock), engines, Counted.restored(state["counters"]), is_resumed=True)
 
 
 class EngineWindows:
     """The open windows of model servers."""
 
-    def __init__(self, window_seconds: int = WINDOW_SECONDS, longest_gap_seconds: int = 45) -> None:
-        """Nothing is seen yet. Between two visits farther apart than the gap nobody looked: only counters bridge it."""
+    def __init__(
+        self,
+        window_seconds: int = WINDOW_SECONDS,
+        longest_gap_seconds: int = 45,
+        state: Mapping[str, Any] | None = None,
+        *,
+        has_rebooted: bool = False,
+    ) -> None:
+        """Begin anew, or from a state; one that cannot be read is as none.
+
+        Between two visits farther apart than the gap nobody looked: only counters bridge it. Where the machine has
+        rebooted since the state was left, so have its servers: their counters are forgotten.
+        """
         self._window_seconds = window_seconds
         self._longest_gap_seconds = longest_gap_seconds
-        self._servers: dict[str, _Server] = {}
+        self._servers = _resumed(state)
+        if has_rebooted:
+            for server in self._servers.values():
+                server.counted = None
         self.rejected: Counter[str] = Counter()
-        """How much was not taken, by reason: `too_many_engines`, in rows of visits."""
+        """How much was not taken, by reason: `too_many_engines`, in rows of visits; `too_old`, in windows."""
 
     def advance(
         self, second: int, server: str, visit: Visit | None
@@ -95,6 +153,9 @@ class EngineWindows:
         if since is None or not since < second <= since + LONGEST_BRIDGE_SECONDS:
             # There is no time to spread over: a first visit, two in one second, a clock that was set.
             since = second
+        is_watched = second - since <= self._longest_gap_seconds and not known.is_resumed
+        # A visit that tells nothing of counters leaves what they are known to be.
+        known.counted, known.is_resumed = visit.counted or known.counted, False
         for sample in visit.step.samples if visit.step else ():
             identity = (sample.server, sample.engine, sample.model, sample.engine_index)
             if identity not in known.engines and len(known.engines) >= _MOST_ROWS:
@@ -102,7 +163,7 @@ class EngineWindows:
                 continue
             engine = known.engines.setdefault(identity, _Engine())
             engine.seen_second = second
-            self._step(engine, sample, since, second)
+            self._step(engine, sample, since, second, is_watched=is_watched)
         return (*rows, *self._over(known, second))
 
     def close(self, second: int) -> tuple[EngineWindowRow | EngineHistogramRow, ...]:
@@ -112,9 +173,18 @@ class EngineWindows:
         """
         return tuple(row for known in self._servers.values() for row in self._all(known, second))
 
-    def _step(self, engine: _Engine, sample: EngineSample, since: int, until: int) -> None:
-        for column, amount in counted(sample):
-            for start, part in self._parts(engine.whole(column, amount), since, until):
+    def state(self) -> dict[str, Any]:
+        """All that is open and what it was counted from, as plain values for JSON; rows that were returned are not."""
+        return {"version": _STATE_VERSION, "servers": {name: server.state() for name, server in self._servers.items()}}
+
+    def counted(self, server: str) -> Counted | None:
+        """The counters of a server that the windows account for: what whoever visits it next is to go on from."""
+        known = self._servers.get(server)
+        return known.counted if known else None
+
+    def _step(self, engine: _Engine, sample: EngineSample, since: int, until: int, *, is_watched: bool) -> None:
+        for column, added in counted(sample):
+            for start, part in self._parts(engine.whole(column, added), since, until):
                 engine.at(start).add(column, part)
         last = engine.at(self._start(max(since, until - 1)))
         for signal, histogram in sample.histograms.items():
@@ -123,11 +193,11 @@ class EngineWindows:
                 last.count(signal, histogram, total)
         last.see(sample)
         if until - since <= _HOUR_SECONDS:
-            self._watch(engine, sample, since, until)
+            self._watch(engine, sample, since, until, is_watched=is_watched)
 
-    def _watch(self, engine: _Engine, sample: EngineSample, since: int, until: int) -> None:
+    def _watch(self, engine: _Engine, sample: EngineSample, since: int, until: int, *, is_watched: bool) -> None:
         """Account for the time of a step, and for what stood in it if somebody looked."""
-        levels, is_watched = Levels.of(sample), until - since <= self._longest_gap_seconds
+        levels = Levels.of(sample)
         used = dict(self._parts(round((levels.kv_millionths or 0) * (until - since) / 1000), since, until))
         for start, begin, end in pieces(since, until, self._window_seconds):
             window, interval_ms = engine.at(start), (end - begin) * 1000
@@ -157,6 +227,27 @@ class EngineWindows:
         for identity, engine in list(known.engines.items()):
             for start in sorted(engine.windows):
                 if start + self._window_seconds <= second:
-                    yield from engine.windows.pop(start).rows(identity)
+                    window = engine.windows.pop(start)
+                    if start < second - _OLDEST_SECONDS:
+                        self.rejected["too_old"] += 1
+                    else:
+                        yield from window.rows(identity)
             if not engine.windows and second - engine.seen_second > LONGEST_BRIDGE_SECONDS:
                 del known.engines[identity]
+
+
+def _resumed(state: Mapping[str, Any] | None) -> dict[str, _Server]:
+    """The servers of a state. One that is damaged begins anew, and costs what it would have bridged."""
+    found: dict[str, _Server] = {}
+    servers = state.get("servers") if state and state.get("version") == _STATE_VERSION else None
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        try:
+            found[name] = _Server.restored(server)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
+    return found
+
+
+def _identity(server: str, engine: str, model: str | None, index: str | None) -> Identity:
+    names = tuple(None if name is None else text(name)[:TEXT_LIMIT] for name in (model, index))
+    return text(server)[:TEXT_LIMIT], text(engine)[:TEXT_LIMIT], names[0], names[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +20,7 @@ from exporters.node import NodePage
 from exporters.page_server import PageServer, PageSettings
 from exporters.push import Push, PushSettings
 from exporters.spool import Spool
+from exporters.spool_file import SpoolError
 from fleet.telemetry import WINDOW_SECONDS, DeviceWindowRow
 from services.agent.recorder import Recorder, RecorderSettings
 from services.agent.runtime import Runtime, agent_measurements
@@ -32,8 +35,11 @@ if TYPE_CHECKING:
     from fleet.telemetry import Row
     from services.agent.engines import Engines
 
+log = logging.getLogger(__name__)
+
 PROC: Final = Path("/proc")
 STATE_KEY: Final = "recorder"
+ENGINES_KEY: Final = "engines"
 DEVICES_DEADLINE_SECONDS: Final = 5.0
 PAGE_BYTE_LIMIT: Final = 4 * 1024 * 1024
 PLACEMENT_PERIOD_SECONDS: Final = 5.0
@@ -64,16 +70,19 @@ class NodeAgent:
             pods=PodFolders(Path(config.pod_logs), Path(config.cgroups)) if config.kubelet_socket else None,
             state=state,
         )
-        self._engines = _engines(node, config, self._recorder)
+        self._engines = _engines(node, boot_id, config, self._spool)
+        self._saving = threading.Lock()
         self._runtime = Runtime(
             node,
             self._recorder,
             _devices(config),
-            [*self._others(), *(self._engines.guards() if self._engines else ())],
+            list(self._others()),
             period_seconds=period,
             save=self._save,
             ending=self._engines.close if self._engines else None,
         )
+        if self._engines:
+            self._visit_engines(self._engines)
         self._stack = ExitStack()
 
     def start(self) -> None:
@@ -120,6 +129,19 @@ class NodeAgent:
             guard = _threaded("kernel_log", options, deadline_seconds=5)
             yield guard, KERNEL_LOG_PERIOD_SECONDS, lambda visit: _happened(recorder, visit)
 
+    def _visit_engines(self, engines: Engines) -> None:
+        """Have the model servers visited that the configuration lists, and those found while the agent runs."""
+        from services.agent.targets import configured
+
+        for engine in self._config.engines:
+            self._runtime.watch(engines.asking(engines.watch(configured(engine))))
+        if self._config.kubernetes.discover:
+            from services.agent.discovery import PodVisits
+
+            visits = PodVisits(engines, self._runtime)
+            self._runtime.watch(visits.asking(self._config.kubernetes, self._node, self._config.engines))
+        engines.close_unwatched(but_pods=self._config.kubernetes.discover)
+
     def _state(self) -> Mapping[str, Any] | None:
         found = self._spool.state_get(STATE_KEY) if self._spool else None
         if not isinstance(found, dict):
@@ -135,9 +157,29 @@ class NodeAgent:
         return {"roster": found.get("roster"), "log_until_ns": None if is_of_this_boot else 0}
 
     def _save(self, rows: Mapping[str, tuple[Row, ...]]) -> None:
-        if self._spool is None:
-            return
+        """Put rows on disk with the states that follow from them, both or neither. Mostly there is nothing to do."""
+        # One at a time: a state that is older than one on disk would count again what is in rows.
+        with self._saving:
+            # That of the devices stays as it is without rows of theirs: those it follows from wait in the recorder.
+            state = {STATE_KEY: self._recorder.state() | self._now()} if rows and self._spool else {}
+            if self._engines and ("device_window" in rows or self._engines.is_due(int(time.time()))):
+                more, servers = self._engines.taken()
+                rows = {**rows, **more}
+                state[ENGINES_KEY] = {"servers": servers} | self._now()
+            if self._spool is None:
+                return
+            if rows:
+                self._append(self._spool, rows, state)
+            elif state:
+                try:
+                    self._spool.state_put(ENGINES_KEY, state[ENGINES_KEY])
+                except SpoolError as error:
+                    log.warning("the state of model servers is not on disk", extra={"reason": str(error)})
 
+    def _now(self) -> dict[str, Any]:
+        return {"boot_id": self._boot_id, "saved_at_second": int(time.time())}
+
+    def _append(self, spool: Spool, rows: Mapping[str, tuple[Row, ...]], state: Mapping[str, Any]) -> None:
         def make(sequence: int, spool_id: str) -> bytes:
             return Batch(
                 cluster=self._config.cluster,
@@ -154,24 +196,28 @@ class NodeAgent:
             for row in rows.get("device_window", ())
             if isinstance(row, DeviceWindowRow)
         ]
-        self._spool.append(
+        spool.append(
             self._boot_id,
             make,
             row_count=sum(map(len, rows.values())),
             window_end_second=max(ends, default=int(time.time())),
-            state={STATE_KEY: self._recorder.state() | {"boot_id": self._boot_id, "saved_at_second": int(time.time())}},
+            state=state,
         )
         if self._push:
             self._push.wake()
 
 
-def _engines(node: str, config: Agent, recorder: Recorder) -> Engines | None:
-    if not config.engines:
+def _engines(node: str, boot_id: str, config: Agent, spool: Spool | None) -> Engines | None:
+    before = spool.state_get(ENGINES_KEY) if spool else None
+    has_left = isinstance(before, dict) and before.get("servers")
+    if not config.engines and not config.kubernetes.discover and not has_left:
         return None
-    # Here and not above: a node without model servers need not hold the mappings of all engines in memory.
+    # Here and not above: a node without model servers need not hold in memory what reads them. The mappings of engines
+    # are imported with the first server that is visited, as on most nodes where pods are looked for there is none.
+    from services.agent.engine_states import restored
     from services.agent.engines import Engines
 
-    return Engines(node, config.engines, recorder.keep)
+    return Engines(node, restored(before, boot_id, int(time.time())))
 
 
 def _devices(config: Agent) -> Guard[Reading]:

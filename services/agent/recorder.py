@@ -23,7 +23,6 @@ from collectors.rows.roster import Roster
 from collectors.rows.windows import Windows
 from fleet.catalogue import by_name
 from fleet.measurement import Measurement
-from fleet.telemetry import WINDOW_SECONDS
 from services.agent.evidence import Evidence, Surroundings
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ MOST_DEVICES: Final = 1024
 """No node has so many; a source that makes up names must not take the memory and time of all."""
 MOST_EVENTS: Final = 8192
 """Kept for one batch. A storm of more is counted, and its first events tell what it is about."""
-MOST_ENGINE_ROWS: Final = 8192
-"""Kept for one batch, which has a size that the hub takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,6 @@ class Recorder:
             self._claims = _Claims(is_known=False)
         self._witnesses: set[str] = set()
         self._rows: dict[str, list[Row]] = {}
-        self._engines_since: int | None = None
         self._seen = _Seen()
         self._conflicts, self._in_conflict, self._blind_ms = 0, frozenset[str](), 0
         self._refused: Counter[str] = Counter()
@@ -147,16 +143,6 @@ class Recorder:
             self._faults.sources = frozenset(self._witnesses)
             self._record_faults(events or (), now_ns)
 
-    def keep(self, rows: Mapping[str, Sequence[Row]], second: int) -> None:
-        """Take rows that were made elsewhere, of model servers; they go with the next windows of the devices."""
-        with self._lock:
-            for table, more in rows.items():
-                kept = more[: max(0, MOST_ENGINE_ROWS - len(self._rows.get(table, ())))]
-                self._refused["too_many_engine_rows"] += len(more) - len(kept)
-                self._keep(table, kept)
-            if rows and self._engines_since is None:
-                self._engines_since = second
-
     def tick(self, source: str, second: int, reading: Reading | None, now_ns: int) -> dict[str, tuple[Row, ...]]:
         """Advance to a whole second with what the devices say; None when they could not be asked.
 
@@ -178,7 +164,7 @@ class Recorder:
             self._blind_ms += sum(row.window_ms - row.observed_ms for row in closed)
             self._show(samples, held)
             # A fault is worth a batch of its own: who waits for the window's end may not live to see it.
-            return self._taken() if closed or "device_event" in self._rows or self._has_waited(second) else {}
+            return self._taken() if closed or "device_event" in self._rows else {}
 
     def finish(self, second: int) -> dict[str, tuple[Row, ...]]:
         """The rows of the windows that are open, when the agent stops."""
@@ -275,13 +261,9 @@ class Recorder:
         if rows:
             self._rows.setdefault(table, []).extend(rows)
 
-    def _has_waited(self, second: int) -> bool:
-        """Whether rows of model servers wait and no device has a window with which they could go."""
-        return self._engines_since is not None and not 0 <= second - self._engines_since < WINDOW_SECONDS
-
     def _taken(self) -> dict[str, tuple[Row, ...]]:
         taken = {table: tuple(rows) for table, rows in self._rows.items()}
-        self._rows, self._log_until_ns, self._engines_since = {}, self._heard_ns, None
+        self._rows, self._log_until_ns = {}, self._heard_ns
         return taken
 
 

@@ -14,6 +14,7 @@ from collectors.guard import measured_status
 from fleet.catalogue import by_name
 from fleet.errors import GputallyError
 from fleet.measurement import Measurement
+from services.agent.asking import Asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,45 +40,70 @@ class Runtime:
         *,
         period_seconds: int,
         save: Callable[[Mapping[str, tuple[Row, ...]]], None],
-        ending: Callable[[int], Mapping[str, Sequence[Row]]] | None = None,
+        ending: Callable[[int], None] | None = None,
     ) -> None:
         """Take the guard of the devices, and of each other source its period and what to do with a visit.
 
-        `ending` gives the rows that are still open elsewhere when the agent stops.
+        `save` is called at each tick with the rows of windows that are over, mostly none; `ending` before its last
+        call, when the agent stops.
         """
         self._node = node
         self._recorder = recorder
         self._devices = devices
-        self._others = tuple(others)
+        self._asked = [Asking(*other) for other in others]
+        self._leaving: list[Asking] = []
+        self._lock = threading.Lock()
         self._period_seconds = period_seconds
         self._save = save
         self._ending = ending
         self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._timekeeper = threading.Thread(target=self._keep_time, name="devices", daemon=True)
+        self._has_started = False
         self._ticked_at = time.monotonic()
         self._has_ticked = False
 
     def start(self) -> None:
         """Start the threads."""
-        self._threads = [threading.Thread(target=self._keep_time, name="devices", daemon=True)]
-        for guard, period, use in self._others:
-            self._threads.append(
-                threading.Thread(target=self._ask, args=(guard, period, use), name=guard.collector, daemon=True)
-            )
-        for thread in self._threads:
-            thread.start()
+        self._timekeeper.start()
+        with self._lock:
+            self._has_started = True
+            for asking in self._asked:
+                asking.start()
+
+    def watch(self, asking: Asking) -> None:
+        """Ask one more source from now on; not when the agent stops already."""
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            if self._has_started:
+                asking.start()
+            self._asked.append(asking)
+
+    def leave(self, asking: Asking) -> None:
+        """Ask a source no more. It is not waited for: it may hang until its deadline."""
+        with self._lock:
+            if asking in self._asked:
+                self._asked.remove(asking)
+            self._leaving = [*(one for one in self._leaving if not one.join(0)), asking]
+        asking.end()
 
     def stop(self, timeout_seconds: float = 10.0) -> None:
         """End the threads, record the open windows, and close the collectors. One that hangs is left behind."""
-        self._stopping.set()
         deadline = time.monotonic() + timeout_seconds
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            self._stopping.set()
+            asked = (*self._asked, *self._leaving)
+        for asking in asked:
+            asking.stop()
+        if self._has_started:
+            self._timekeeper.join(max(0.0, deadline - time.monotonic()))
+        for asking in asked:
+            asking.join(max(0.0, deadline - time.monotonic()))
         try:
             second = int(time.time())
             try:
                 if self._ending:
-                    self._recorder.keep(self._ending(second), second)
+                    self._ending(second)
             finally:
                 self._record(self._recorder.finish(second))
         except Exception:
@@ -105,7 +131,8 @@ class Runtime:
             yield from measured_status(self._node, guard.status())
 
     def _guards(self) -> tuple[Guard[Any], ...]:
-        return (self._devices, *(guard for guard, _, _ in self._others))
+        with self._lock:
+            return (self._devices, *(asking.guard for asking in self._asked))
 
     def _keep_time(self) -> None:
         said = ""
@@ -125,23 +152,7 @@ class Runtime:
         self._record(self._recorder.tick(self._devices.collector, second, visit.reading, time.time_ns()))
         self._ticked_at, self._has_ticked = time.monotonic(), True
 
-    def _ask(self, guard: Guard[Any], period_seconds: float, use: Callable[[Visit[Any]], None]) -> None:
-        said = ""
-        while not self._stopping.is_set():
-            visit = guard.visit()
-            if visit.reason and visit.reason != said:
-                log.warning("collector", extra={"collector": guard.collector, "reason": visit.reason})
-            said = visit.reason or ""
-            try:
-                use(visit)
-            except Exception:
-                # The thread must live: a source that nobody asks any more would stand as it was, and be believed.
-                log.exception("a visit was lost", extra={"collector": guard.collector})
-            self._stopping.wait(period_seconds)
-
     def _record(self, rows: Mapping[str, tuple[Row, ...]]) -> None:
-        if not rows:
-            return
         try:
             self._save(rows)
         except GputallyError as error:

@@ -13,13 +13,19 @@ from services.commands.options import FOLDER
 from services.commands.period import build, check, explain, export, statement
 from services.commands.read import read
 from services.commands.tokens import tokens
+from services.commands.waste import waste
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+_COMMANDS = (
+    init, load, build, check, statement, explain, export, tokens, waste, read, portal, hub, maintain, doctor, demo,
+)  # fmt: skip
+
+
 @click.group(
-    commands=(init, load, build, check, statement, explain, export, tokens, read, portal, hub, maintain, doctor, demo),
+    commands=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fleet.config import Policy
 
 MICROSECONDS_PER_HOUR = 3_600_000_000
+SERVER_PARTS = ("amount", "serving_amount", "idle_amount", "unattributed_amount")
+PARTS = ("held_amount", "serving_amount", "idle_amount", "other_amount", "total_amount")
 
 
 @click.command()
@@ -60,6 +62,7 @@ def demo(demo_folder: Path, idle_policy: Policy | None, *, serve: bool) -> None:
             read(lake.connection, "summary_fleet", period),
             workspace,
         )
+        _summarise_servers(read(lake.connection, "server_total", period))
     say()
     for path in written:
         say(f"wrote {path}")
@@ -94,16 +97,18 @@ def _summarise(teams: list[Row], fleet: list[Row], workspace: Workspace) -> None
         for name in ("capacity", "held", "pending", "pending_while_idle")
     }
     invoice, statements = (format_money(totals[name], currency) for name in ("invoice_total", "statement_total"))
-    say(f"Helios Earth, May 2020: {totals['nodes']} nodes, {len(teams)} teams.")
     say(
-        "Real: holdings, quotas, queue. Not real: the price list. Not published: utilisation, so no GPU is called used."
+        f"Two real traces, composed: {totals['nodes']} nodes and 16 teams of Helios Earth, May 2020, and the clients "
+        "of two language models of ServeGen."
+    )
+    say("Real: holdings, quotas, queue; two weeks of tokens. Not published: utilisation, so no GPU is called used.")
+    say(
+        "Composed: that the models ran on 96 of the GPUs that vc6YE and vcpDC held, from 18 to 31 May. Not real: "
+        "prices, the clients' teams apps-a, apps-b and apps-c, and platform."
     )
     say(f"invoice {invoice}, sum of statements {statements}")
     held, capacity = hours["held"], hours["capacity"]
-    say(
-        f"{capacity:,.1f} GPU-hours paid, {held:,.1f} held ({held / capacity:.1%}), {capacity - held:,.1f} idle; "
-        f"held cost {format_money(totals['held_amount'], currency)}"
-    )
+    say(f"{capacity:,.1f} GPU-hours paid, {held:,.1f} held ({held / capacity:.1%}), {capacity - held:,.1f} idle")
     say(
         f"{hours['pending']:,.1f} GPU-hours waited in the queue, {hours['pending_while_idle']:,.1f} of them while "
         "other quotas sat idle"
@@ -113,14 +118,14 @@ def _summarise(teams: list[Row], fleet: list[Row], workspace: Workspace) -> None
         [
             row["team"],
             f"{Decimal(row['held_gpu_microseconds']) / MICROSECONDS_PER_HOUR:,.1f}",
-            *(f"{row[name]:,.2f}" for name in ("held_amount", "idle_amount", "total_amount")),
+            *(f"{row[name]:,.2f}" for name in PARTS),
         ]
         for row in teams
     ]
     footer = [
         "total",
-        f"{hours['held']:,.1f}",
-        *(f"{sum(row[name] for row in teams):,.2f}" for name in ("held_amount", "idle_amount", "total_amount")),
+        f"{Decimal(sum(row['held_gpu_microseconds'] for row in teams)) / MICROSECONDS_PER_HOUR:,.1f}",
+        *(f"{sum(row[name] for row in teams):,.2f}" for name in PARTS),
     ]
     idle_heading = f"idle share, {workspace.config.policy('idle')}"
     table(
@@ -128,9 +133,51 @@ def _summarise(teams: list[Row], fleet: list[Row], workspace: Workspace) -> None
             ("team", "left"),
             ("held GPU-hours", "right"),
             (f"held, {currency}", "right"),
+            ("model servers", "right"),
             (idle_heading, "right"),
+            ("unattributed", "right"),
             (f"total, {currency}", "right"),
         ],
         rows,
         footer=footer,
     )
+
+
+def _summarise_servers(servers: list[Row]) -> None:
+    """Say what each model server cost, who pays for it and what a million tokens came to."""
+    say()
+    if not servers:
+        say("No model server: this workspace was made by an older version. Remove the folder and run the demo again.")
+        return
+    table(
+        [
+            ("model server", "left"),
+            ("held GPU-hours", "right"),
+            ("tenants", "right"),
+            (f"cost, {servers[0]['currency']}", "right"),
+            ("paid by tenants", "right"),
+            ("idle, paid by owner", "right"),
+            ("unattributed", "right"),
+            ("per M input", "right"),
+            ("per M output", "right"),
+        ],
+        [
+            [
+                row["server"],
+                f"{Decimal(row['gpu_microseconds']) / MICROSECONDS_PER_HOUR:,.1f}",
+                f"{row['tenant_count']:,}",
+                *(f"{row[name]:,.2f}" for name in SERVER_PARTS),
+                *(f"{row[f'{kind}_price_per_million']:,.4f}" for kind in ("input", "output")),
+            ]
+            for row in servers
+        ],
+        footer=[
+            "total",
+            f"{Decimal(sum(row['gpu_microseconds'] for row in servers)) / MICROSECONDS_PER_HOUR:,.1f}",
+            f"{sum(row['tenant_count'] for row in servers):,}",
+            *(f"{sum(row[name] for row in servers):,.2f}" for name in SERVER_PARTS),
+            "",
+            "",
+        ],
+    )
+    say("Unattributed: requests of clients whose tokens ServeGen does not tell; platform pays for them.")

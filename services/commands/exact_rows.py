@@ -21,7 +21,8 @@ EXACT_DIGITS: Final = 12
 
 def plain_row(row: Row, columns: Sequence[str]) -> dict[str, Any]:
     """The columns of a row, GPU time in hours. Amounts are text: JSON numbers are floats to most readers."""
-    values = row | {"gpu_hours": gpu_hours(row["gpu_microseconds"])}
+    microseconds = row.get("gpu_microseconds")
+    values = row | {"gpu_hours": None if microseconds is None else gpu_hours(microseconds)}
     return {
         name: format_plain(values[name], EXACT_DIGITS) if isinstance(values[name], Decimal) else values[name]
         for name in columns

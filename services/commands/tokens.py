@@ -6,14 +6,16 @@ import json
 import sys
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 import click
 
 from chargeback.api_prices import read_api_prices, with_api_amounts
-from chargeback.token_price import server_waste, token_prices
+from chargeback.token_coverage import Span, token_coverage
+from chargeback.token_price import token_prices
 from fleet.errors import one_line
 from fleet.money import minor_unit_digits
+from services.commands.coverage import print_coverage
 from services.commands.exact_rows import csv_bytes, plain_row
 from services.commands.options import in_workspace
 from services.commands.period import PERIOD
@@ -45,25 +47,36 @@ SHOWN_EXTRA_DIGITS = 2
     help="Price list of an API (model, input_per_million, cached_per_million, output_per_million, currency): "
     "also shows what the same tokens would cost there.",
 )
-@click.option("--waste", is_flag=True, help="Instead: what part of the servers' cost came to nothing, by class.")
+@click.option("--waste", is_flag=True, help="Instead: as `gputally waste`.")
+@click.option("--coverage", is_flag=True, help="Instead: how much of the engines' tokens the gateways explain.")
+@click.option("--by", "span", type=click.Choice(get_args(Span)), help="Coverage per hour, day (default) or period.")
+@click.option("--server", metavar="S", help="Only this server.")
 @in_workspace
-def tokens(folder: Path, period: str, team: str | None, form: str, price_file: Path | None, *, waste: bool) -> None:
+def tokens(
+    folder: Path, period: str, team: str | None, form: str, price_file: Path | None, span: Span | None,
+    server: str | None, *, waste: bool, coverage: bool,
+) -> None:  # fmt: skip
     """Print what the tokens of shared model servers cost in the published PERIOD.
 
     One line per server, model and tenant; hours in which a server was idle, and tokens that no tenant answers for, are
     lines of their own and in nobody's price.
 
-    With --waste, one line per server and class: cold_start, asleep, idle and wasted_work. It explains the cost and
-    changes none of it; a class that is not listed is unknown.
+    With --coverage, one line per server and hour, day or period: tokens that gateways reported over those that the
+    engines counted. What is missing stays unattributed and is never scaled away; a gap of more than 5 %, or a negative
+    one, is flagged.
     """
-    if waste and price_file:
-        raise click.UsageError("--waste has no tokens to price: leave out --api-prices")
+    _refuse_mixed(price_file, span, team, waste=waste, coverage=coverage)
     if waste:
-        with Workspace.at(folder).open_lake(read_only=True) as lake:
-            print_waste(server_waste(lake.connection, period, team), form)
+        print_waste(folder, period, team, server, form)
         return
-    with Workspace.at(folder).open_lake(read_only=True) as lake:
-        rows = token_prices(lake.connection, period, team)
+    workspace = Workspace.at(folder)
+    with workspace.open_lake(read_only=True) as lake:
+        if coverage:
+            zone = workspace.config.ledger.time_zone
+            rows = token_coverage(lake.connection, period, zone=zone, span=span or "day", server=server)
+            print_coverage(rows, form)
+            return
+        rows = token_prices(lake.connection, period, team, server)
         prices = read_api_prices(lake.connection, price_file) if price_file else {}
     rows = with_api_amounts(rows, prices)
     if form == "table":
@@ -72,6 +85,17 @@ def tokens(folder: Path, period: str, team: str | None, form: str, price_file: P
         say(json.dumps([plain_row(row, COLUMNS) for row in rows], indent=2))
     else:
         sys.stdout.buffer.write(csv_bytes(rows, COLUMNS))
+
+
+def _refuse_mixed(price_file: Path | None, span: Span | None, team: str | None, *, waste: bool, coverage: bool) -> None:
+    if waste and coverage:
+        raise click.UsageError("--waste and --coverage are two questions: ask one")
+    if price_file and (waste or coverage):
+        raise click.UsageError("--waste and --coverage have no tokens to price: leave out --api-prices")
+    if coverage and team is not None:
+        raise click.UsageError("--coverage is of servers, whoever uses them: leave out --team")
+    if span and not coverage:
+        raise click.UsageError("--by is for --coverage")
 
 
 def _print_table(rows: list[Row], *, with_api: bool) -> None:

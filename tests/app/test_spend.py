@@ -21,15 +21,20 @@ def test_the_real_month_to_the_cent(demo_workspace: Path) -> None:
     at = draw(demo_workspace, "spend")
     assert metrics(at) == {
         "Invoice": ("1,948,803.84 USD", "reconciled, difference 0.00"),
-        "Statements": ("1,948,803.84 USD", "16 teams"),
-        "Held by teams": ("1,299,804.21 USD", "66.7 %, 424,772.6 GPU-hours"),
+        "Statements": ("1,948,803.84 USD", "20 teams"),
+        "Held by teams": ("1,201,198.77 USD", "61.6 %, 392,548.6 GPU-hours"),
+        "Model serving": ("57,251.53 USD", "2.9 %, 18,709.7 GPU-hours"),
         "Held by nobody (idle)": ("648,999.63 USD", "33.3 %, 212,091.4 GPU-hours"),
+        "Other shared costs": ("41,353.91 USD", "2.1 %, named below"),
         "Queued while idle, GPU-hours": ("45,472.7", "of 45,671.6 GPU-hours queued"),
     }
     rows = table_rows(at, "May 2020: cost by team")
-    assert rows[1] == ["vc6YE", "CC-1020", "139,683.7", "427,432.18", "213,419.31", "640,851.49", "32.9 %"]
-    assert rows[16][0::5] == ["vcJkd", "463.99"]
-    assert rows[-1] == ["16 teams", "", "424,772.6", "1,299,804.21", "648,999.63", "1,948,803.84", "100.0 %"]
+    first = ["vc6YE", "CC-1020", "118,179.7", "361,629.93", "0.00", "186,497.39", "0.00", "548,127.32", "28.1 %"]
+    assert rows[1] == first
+    assert rows[20][0::7] == ["vcJkd", "469.06"]
+    assert rows[-1] == [
+        "20 teams", "", "392,548.6", "1,201,198.77", "57,251.53", "648,999.63", "41,353.91", "1,948,803.84", "100.0 %",
+    ]  # fmt: skip
 
 
 def test_the_bridge_ends_at_the_invoice(demo_workspace: Path) -> None:
@@ -44,7 +49,10 @@ def test_what_happened_is_mentioned_and_named(demo_workspace: Path) -> None:
     assert "change nobody's share" in words(at)
     gaps = table_rows(at, "Counted and named")
     assert gaps[1][:2] == ["quota conflict", "17 teams whose quota differs from quotas.csv, which decides"]
+    assert gaps[2][0::3] == ["tokens unreported", "20"]
     assert "Activity was not measured" in words(at)
+    for meaning in ("Model serving: what tenants used", "Unattributed: cost that no team answers for"):
+        assert meaning in words(at)
 
 
 def test_every_team_links_to_its_statement(demo_workspace: Path) -> None:
@@ -127,7 +135,7 @@ def test_a_hostile_team_can_be_opened(tmp_path: Path) -> None:
 def test_a_team_sees_its_own_row_and_no_invoice(demo_workspace: Path) -> None:
     at = draw(demo_workspace, "spend", scope=Scope("team", ("vcJkd",)))
     assert "Invoice" not in metrics(at)
-    assert metrics(at)["Statements"] == ("463.99 USD", "1 team")
+    assert metrics(at)["Statements"] == ("469.06 USD", "1 team")
     assert "1,948,803.84" not in words(at)
     assert "vc6YE" not in words(at) + "".join(charts(at))
     assert at.get("link_button") == []

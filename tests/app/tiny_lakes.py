@@ -27,6 +27,7 @@ def tiny_workspace(
     *,
     settings: Mapping[str, str] | None = None,
     teams: Sequence[Mapping[str, str]] = (),
+    tokens: Sequence[Mapping[str, str]] = (),
     build: bool = True,
 ) -> Path:
     """Make a workspace and load a day of it; holdings without times cover the day, without node the pool."""
@@ -45,6 +46,12 @@ def tiny_workspace(
         ]
     if teams:
         files["teams"] = [{"team": "", "cost_centre": "", "gl_account": ""} | dict(row) for row in teams]
+    if tokens:
+        files["tokens"] = [
+            {"model": "m", "hour_start": f"{DAY}T00:00:00Z", "requests": "1", "input_tokens": "", "output_tokens": ""}
+            | dict(row)
+            for row in tokens
+        ]
     with Lake.open(folder / config.lake.catalog, folder / config.lake.data) as lake:
         for kind, rows in files.items():
             load_files(lake, kind, [_written(folder / f"{kind}.csv", rows)])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +15,11 @@ from hypothesis import strategies as st
 
 from chargeback.build import model_steps, parameters
 from chargeback.checks import failed_checks
+from chargeback.server_waste import NEXT_STEPS
 from fleet.config import Config, Ledger
 from fleet.ledger_config import Server
 from store.sqlfile import materialise
-from tests.chargeback.ledger import PERIOD, compute, memory_ledger, put
+from tests.chargeback.ledger import PERIOD, compute, memory_ledger, put, read_rows
 from tests.chargeback.test_token_split import at, put_server
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ Row = dict[str, Any]
 CONFIG = Config(ledger=Ledger(servers=(Server("s", match_namespace="serving"),)))
 WINDOW_MS = 600_000
 HOURS = 4
+FIRST_HOUR = int(at(0).timestamp()) // 3600
 GPU_MICROSECONDS_PER_MS = 8 * 1000
 """What 8 GPUs hold in a millisecond."""
 ASLEEP: Row = {
@@ -49,6 +53,11 @@ def con() -> Connection:
 
 def run(con: Connection, windows: list[Row]) -> dict[tuple[int, str], tuple[Decimal, int]]:
     """(amount, GPU time in ms of 8 GPUs) by hour since the start and class. A window says `tenth`: ten minutes each."""
+    put_windows(con, windows)
+    return explained(con, GPU_MICROSECONDS_PER_MS)
+
+
+def put_windows(con: Connection, windows: list[Row]) -> None:
     con.execute("DELETE FROM lake.engine_window")
     for row in windows:
         second = int((at(0) + timedelta(milliseconds=row["tenth"] * WINDOW_MS)).timestamp())
@@ -57,13 +66,22 @@ def run(con: Connection, windows: list[Row]) -> dict[tuple[int, str], tuple[Deci
         filled |= {"day": second // 86400, "second": second % 86400}
         marks = ", ".join("?" for _ in filled)
         con.execute(f"INSERT INTO lake.engine_window ({', '.join(filled)}) VALUES ({marks})", list(filled.values()))
-    # What the servers cost does not hang on what their engines tell: only this step runs again.
-    materialise(con, next(step for step in model_steps() if step.name == "server_waste"), parameters(PERIOD))
-    first = int(at(0).timestamp()) // 3600
+
+
+def explained(con: Connection, unit_microseconds: int) -> dict[tuple[int, str], tuple[Decimal, int]]:
+    """(amount, GPU time) by hour since the start and class, where it is known.
+
+    Only the steps of waste run again: what the servers cost does not hang on what their engines tell.
+    """
+    names = [step.name for step in model_steps()]
+    for step in model_steps()[names.index("engine_seen") : names.index("server_waste") + 1]:
+        if step.name != "pool_weight":
+            materialise(con, step, parameters(PERIOD))
     found = con.execute(
-        "SELECT hour_number, class, from_pico(amount_pico), gpu_microseconds FROM server_waste"
+        "SELECT hour_number, class, from_pico(amount_pico), gpu_microseconds FROM server_waste "
+        "WHERE amount_pico IS NOT NULL"
     ).fetchall()
-    return {(hour - first, name): (amount, gpu // GPU_MICROSECONDS_PER_MS) for hour, name, amount, gpu in found}
+    return {(hour - FIRST_HOUR, name): (amount, gpu // unit_microseconds) for hour, name, amount, gpu in found}
 
 
 def windows_of(hour: int, **values: Any) -> list[Row]:
@@ -143,6 +161,33 @@ def test_tokens_counted_at_finish_tell_nothing_of_lost_ones(con: Connection) -> 
     assert {name for _, name in found} == {"asleep", "idle"}
 
 
+def test_lost_prompts_weigh_as_prompts_do(con: Connection) -> None:
+    """1000 prompt tokens, half of them cached, weigh 550, and 110 generated ones 440: 300 lost prompts are a sixth."""
+    row = BUSY | {"generation_tokens": 110, "finished_generation_tokens": 110, "prompt_tokens": 1000}
+    row |= {"prompt_cached_tokens": 500}
+    assert run(con, windows_of(1, **row, finished_prompt_tokens=700))[1, "wasted_work"][1] == 600_000
+    unknown = run(con, windows_of(1, **row))
+    assert unknown[1, "wasted_work"] == (0, 0), "of the generated tokens nothing was lost"
+
+
+def test_prompts_that_finish_in_a_later_hour_are_not_lost(con: Connection) -> None:
+    rows = [BUSY | {"tenth": tenth, "prompt_tokens": 1000, "finished_prompt_tokens": 1000} for tenth in (6, 12)]
+    rows[0]["finished_prompt_tokens"], rows[1]["finished_prompt_tokens"] = 400, 1600
+    assert run(con, rows)[1, "wasted_work"] == (0, 0)
+
+
+def test_preemptions_are_shown_without_a_guess_at_their_cost(con: Connection) -> None:
+    preempted = windows_of(1, **BUSY, preemption_events=2, aborted_requests=1)
+    found = run(con, [*preempted, *windows_of(2, **BUSY, preemption_events=0)])
+    assert found[2, "preempted"] == (0, 0)
+    assert (1, "preempted") not in found
+    told = con.execute("SELECT hour_number, class, events, amount_pico, reason FROM server_waste").fetchall()
+    reason = "preemptions are counted, not the tokens that were computed again"
+    assert (FIRST_HOUR + 1, "preempted", 12, None, reason) in told
+    assert (FIRST_HOUR + 1, "wasted_work", 6, 0, None) in told
+    assert (FIRST_HOUR + 2, "preempted", 0, 0, None) in told
+
+
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | strategy
 
@@ -157,13 +202,16 @@ windows = st.fixed_dictionaries(
         "running_request_ms": maybe(st.sampled_from([0, 0, 5_000])), "asleep_ms": maybe(spans),
         "prompt_tokens": maybe(st.sampled_from([0, 0, 7])), "generation_tokens": counts,
         "finished_generation_tokens": counts, "counter_resets": st.integers(0, 1),
+        "finished_prompt_tokens": maybe(st.sampled_from([0, 3, 9])), "prompt_cached_tokens": maybe(st.integers(0, 9)),
+        "preemption_events": maybe(st.integers(0, 2)), "kv_used_ms": maybe(st.integers(0, 999)),
+        "kv_observed_ms": st.sampled_from([0, 1000]), "running_max_requests": maybe(st.integers(0, 9)),
         "model_load_ms": maybe(st.sampled_from([0, 1, 300_000, 5_000_000, 2**62])),
         "generation_is_at_finish": st.sampled_from([None, False, True]),
     }
 )  # fmt: skip
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(windows, max_size=30))
 def test_classes_never_exceed_the_hour(con: Connection, seen: list[Row]) -> None:
     found = run(con, seen)
@@ -177,7 +225,7 @@ def test_classes_never_exceed_the_hour(con: Connection, seen: list[Row]) -> None
         assert sum(gpu_ms for (other, _), (_, gpu_ms) in found.items() if other == hour) <= 3_600_000
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(st.tuples(spans, maybe(st.sampled_from([1, 300_000, 900_000, 5_000_000]))), min_size=24, max_size=24))
 def test_classes_never_overlap(con: Connection, seen: list[tuple[int, int | None]]) -> None:
     """Of an engine that never works every moment is in exactly one class, whenever and however long it loads."""
@@ -189,6 +237,14 @@ def test_classes_never_overlap(con: Connection, seen: list[tuple[int, int | None
         of_hour = [values for (other, _), values in found.items() if other == hour]
         assert sum(amount for amount, _ in of_hour) == 10
         assert sum(gpu_ms for _, gpu_ms in of_hour) == 3_600_000
+
+
+def test_every_class_has_a_next_step() -> None:
+    """The one case of the model's step has a row of each class."""
+    rows = read_rows(Path(__file__).parents[1] / "sql" / "099_server_waste" / "each_once" / "out.csv")
+    text = next(step.text for step in model_steps() if step.name == "server_waste")
+    named = set(re.findall(r"(?:\d, |AS class_order, |hour_number, )'(\w+)'", text))
+    assert {row["class"] for row in rows} == named == set(NEXT_STEPS)
 
 
 def test_waste_changes_no_total(con: Connection) -> None:

@@ -94,7 +94,7 @@ def test_coverage_is_unknown_without_the_engine(published: Lake) -> None:
     rows = read(published.connection, "token_coverage", PERIOD, zone="UTC")
     assert [(row["basis"], row["gateway_input_tokens"], row["covered_ratio"]) for row in rows] == [
         ("gateway", 2000, None),
-        ("idle", None, None),
+        ("idle", 0, None),
     ]
 
 

@@ -8,7 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
+from collectors.serving.pods import server_of_pod
 from fleet.catalogue import CATALOGUE
 from fleet.catalogue_device import DEVICE_METRICS
 from fleet.catalogue_pipeline import PIPELINE_METRICS
@@ -74,3 +76,16 @@ def test_commands_and_configuration_that_are_shown_exist(page: str) -> None:
     for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
         tomllib.loads(block)
         parse_config(block)
+
+
+def test_the_pod_that_is_shown_is_a_model_server() -> None:
+    text = (DOCS / "agent.md").read_text("utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    shown = yaml.safe_load(block)
+    pod = shown["spec"]["template"] | {"spec": {"nodeName": "n1"}, "status": {"phase": "Running", "podIP": "10.0.0.7"}}
+    own = {"namespace": shown["metadata"]["namespace"], "name": "llama-70b-6d4b75cb6d-x2x9k", "uid": "u"}
+    found = server_of_pod(pod | {"metadata": pod["metadata"] | own}, "n1")
+    assert found
+    assert (found.kind, found.url) == ("vllm", "http://10.0.0.7:8000/metrics")
+    told = set(re.findall(r"`gputally\.io/(\w+)`", text))
+    assert told == {"engine", "port", "path", "scheme", "role", "model"}

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from collectors.serving.discovery import SERVICE_ACCOUNT
 from exporters.page_server import PageServer, PageSettings
 from fleet.address import split_address
 from fleet.config import parse_config
 from services import agent
+from services.agent.discovery import kubernetes_of
 from services.commands import gputally
 from services.hub.settings import hub_settings
 from tests.deploy.manifests import KUBERNETES, KUSTOMIZATION, container, documents, mounts, one, pod_of
@@ -63,11 +65,28 @@ def test_no_container_keeps_a_right_it_does_not_need(pod: dict[str, Any], name: 
         assert pod["securityContext"]["runAsNonRoot"] is True
 
 
-def test_no_pod_has_a_token_of_the_api_server() -> None:
+def test_the_agent_may_list_pods_and_nobody_may_do_more() -> None:
+    """The list is of the cluster: a role cannot be limited to the pods of a node."""
     assert one("ServiceAccount", "gputally-agent")["automountServiceAccountToken"] is False
-    assert AGENT["automountServiceAccountToken"] is False
+    assert AGENT["automountServiceAccountToken"] is True
     assert HUB["automountServiceAccountToken"] is False
-    assert not [each["kind"] for each in documents() if each["kind"].startswith(("Role", "ClusterRole"))]
+    allowed = [each for each in documents() if each["kind"].startswith(("Role", "ClusterRole"))]
+    assert [each["kind"] for each in allowed] == ["ClusterRole", "ClusterRoleBinding"]
+    role, binding = allowed
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    namespace = yaml.safe_load(KUSTOMIZATION.read_text("utf-8"))["namespace"]
+    account = {"kind": "ServiceAccount", "name": AGENT["serviceAccountName"], "namespace": namespace}
+    assert binding["subjects"] == [account]
+
+
+def test_the_agent_looks_for_model_servers_as_the_pod_that_it_is() -> None:
+    told = config("gputally-agent").agent.kubernetes
+    assert (told.discover, told.api, told.token_file) == (True, "", "")
+    environment = {each["name"]: each.get("valueFrom") for each in container(AGENT, "agent")["env"]}
+    assert environment["NODE_NAME"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}, "the name that its pods know"
+    source = kubernetes_of(told, "gpu-1", {"KUBERNETES_SERVICE_HOST": "10.96.0.1"})
+    assert (source.node, source.token_file) == ("gpu-1", SERVICE_ACCOUNT / "token")
 
 
 def test_the_agent_writes_nothing_but_its_spool() -> None:

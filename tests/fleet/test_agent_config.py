@@ -7,7 +7,8 @@ from dataclasses import fields
 import pytest
 
 from fleet.address import split_address
-from fleet.agent_config import AGENT_TEMPLATE, AgentEngine
+from fleet.agent_config import AGENT_TEMPLATE
+from fleet.agent_engine_config import AgentEngine
 from fleet.config import parse_config
 from fleet.errors import ConfigError
 

@@ -22,11 +22,22 @@ if TYPE_CHECKING:
 PAGES = {
     "spend": (
         "/",
-        ["1,948,803.84 USD", "1,299,804.21 USD", "648,999.63 USD", "45,472.7", "640,851.49", "463.99"],
+        ["1,948,803.84 USD", "1,201,198.77 USD", "57,251.53 USD", "648,999.63 USD", "45,472.7", "548,127.32", "469.06"],
     ),
     "team": (
         "/team?period=2020-05&team=vc6YE&day=2020-05-09&category=idle",
-        ["640,851.49 USD", "427,432.18 USD", "213,419.31 USD", "1,299,804.21", "pool:earth-v100/idle"],
+        [
+            "548,127.32 USD",
+            "361,629.93 USD",
+            "186,497.39 USD",
+            "1,258,450.30",
+            "pool:earth-v100/idle",
+            "llm-large held",
+        ],
+    ),
+    "serving": (
+        "/serving?period=2020-05&server=llm-small",
+        ["32,901.12 USD", "14,736.14 USD", "97.92 USD", "18,067.06 USD", "0.1322", "0.5505", "89.9 %", "vcpDC"],
     ),
     "fleet": (
         "/fleet",
@@ -121,7 +132,7 @@ def test_from_the_invoice_to_a_day_by_clicking(browser: Browser, portal_address:
     page = browser.new_page()
     opened(page, portal_address)
     page.get_by_role("link", name="vc6YE").click()
-    page.get_by_text("640,851.49 USD").first.wait_for()
+    page.get_by_text("548,127.32 USD").first.wait_for()
     painted(page)
     page.wait_for_timeout(500)
     page.get_by_role("combobox", name="Day").click()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chargeback.server_waste import NEXT_STEPS
 from services.workspace import Workspace
 from tests.month import write_lines
 from tests.program import gputally, new_workspace, refusal, said
@@ -98,30 +99,122 @@ def test_the_split_can_be_checked_and_explained(served: Path) -> None:
     assert "charges.csv" in shown
 
 
-def test_waste_is_shown_in_every_form(tmp_path: Path, served: Path) -> None:
-    """Two hours of 10: one idle, one in which a quarter of the tokens reached nobody."""
-    folder = tmp_path / "ws"
+@pytest.fixture(scope="module")
+def watched(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same month with an agent beside the engine in its first three hours: busy, idle, and with lost work."""
+    folder = tmp_path_factory.mktemp("watched") / "ws"
     shutil.copytree(served, folder)
-    with Workspace.at(folder).open_lake() as lake:
-        for hour, running_ms, made, finished in ((1, 0, 0, 0), (2, 3_600_000, 400, 300)):
-            second = hour * 3600
-            lake.connection.execute(
-                "INSERT INTO lake.engine_window (day, second, cluster, node, server, window_ms, running_observed_ms, "
-                "running_request_ms, generation_tokens, finished_generation_tokens) "
-                "VALUES (20574, ?, 'c', 'n1', 'llm-a', 3600000, 3600000, ?, ?, ?)",
-                [second, running_ms, made, finished],
-            )
-    assert "engine" in refusal(gputally("-C", folder, "tokens", "2026-05", "--waste"))
-    said(gputally("-C", folder, "build", "2026-05"))
-    rows = json.loads(said(gputally("-C", folder, "tokens", "2026-05", "--waste", "--format", "json")))
-    assert [(row["class"], row["hours"], row["gpu_hours"], Decimal(row["amount"])) for row in rows] == [
-        ("idle", 2, "8.000000", Decimal(10)),
-        ("wasted_work", 2, "2.000000", Decimal("2.5")),
-    ]
-    as_csv = list(
-        csv.DictReader(StringIO(said(gputally("-C", folder, "tokens", "2026-05", "--waste", "--format", "csv"))))
+    assert "engine" in refusal(gputally("-C", folder, "waste", "2026-05"))
+    busy, idle = {"running_request_ms": 3_600_000}, {"running_request_ms": 0}
+    hours: tuple[dict[str, int], ...] = (
+        busy
+        | {"prompt_tokens": 600, "generation_tokens": 110, "finished_generation_tokens": 110, "preemption_events": 3},
+        idle | {"prompt_tokens": 0, "generation_tokens": 0, "finished_generation_tokens": 0},
+        busy | {"generation_tokens": 400, "finished_generation_tokens": 300, "aborted_requests": 7},
     )
-    assert [row["amount"] for row in as_csv] == [row["amount"] for row in rows]
-    table = said(gputally("-C", folder, "tokens", "2026-05", "--waste", "--team", "ml")).splitlines()
-    assert "12.50" in table[-1]
-    assert "team 'x'" in refusal(gputally("-C", folder, "tokens", "2026-05", "--waste", "--team", "x"))
+    with Workspace.at(folder).open_lake() as lake:
+        for hour, values in enumerate(hours):
+            row = {
+                "day": 20574, "second": hour * 3600, "cluster": "c", "node": "n1", "server": "llm-a",
+                "window_ms": 3_600_000, "running_observed_ms": 3_600_000,
+            } | values  # fmt: skip
+            marks = ", ".join("?" for _ in row)
+            lake.connection.execute(
+                f"INSERT INTO lake.engine_window ({', '.join(row)}) VALUES ({marks})", list(row.values())
+            )
+    said(gputally("-C", folder, "build", "2026-05"))
+    return folder
+
+
+WASTE_TABLE = """\
+server  team  class        hours  GPU hours     USD  events
+llm-a   ml    idle             3   8.000000   10.00       -
+llm-a   ml    wasted_work      3   2.000000    2.50       7
+llm-a   ml    preempted        0          -       -       3
+total                                         12.50
+"""
+
+
+def test_waste_is_shown_in_every_form(watched: Path) -> None:
+    """Hours of 10: the second is idle, of the third a quarter is lost; what preemptions cost is not known."""
+    rows = json.loads(said(gputally("-C", watched, "waste", "2026-05", "--format", "json")))
+    assert [(row["class"], row["hours"], row["gpu_hours"], row["amount"], row["events"]) for row in rows] == [
+        ("idle", 3, "8.000000", "10.000000000000", None),
+        ("wasted_work", 3, "2.000000", "2.500000000000", 7),
+        ("preempted", 0, None, None, 3),
+    ]
+    assert {row["team"] for row in rows} == {"ml"}
+    assert [row["next_step"] for row in rows] == [NEXT_STEPS[row["class"]] for row in rows]
+    assert [bool(row["reason"]) for row in rows] == [False, False, True]
+    as_csv = list(csv.DictReader(StringIO(said(gputally("-C", watched, "waste", "2026-05", "--format", "csv")))))
+    assert as_csv == [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
+    shown = said(gputally("-C", watched, "waste", "2026-05", "--team", "ml", "--server", "llm-a"))
+    assert [line.split() for line in shown.splitlines()[:5]] == [line.split() for line in WASTE_TABLE.splitlines()]
+    assert shown.splitlines()[5:] == [
+        f"llm-a idle: {NEXT_STEPS['idle']}",
+        f"llm-a wasted_work: {NEXT_STEPS['wasted_work']}",
+        f"llm-a preempted: not known: {rows[2]['reason']}",
+        f"llm-a preempted: {NEXT_STEPS['preempted']}",
+    ]
+    assert said(gputally("-C", watched, "tokens", "2026-05", "--waste", "--team", "ml")) == shown
+
+
+def test_waste_of_nobody_is_refused(watched: Path) -> None:
+    assert "team 'x'" in refusal(gputally("-C", watched, "waste", "2026-05", "--team", "x"))
+    assert "server 'y'" in refusal(gputally("-C", watched, "waste", "2026-05", "--server", "y"))
+
+
+COVERAGE_OF_DAYS = """\
+server,start,hours,input_hours,gateway_input_tokens,engine_input_tokens,input_ratio,output_hours,\
+gateway_output_tokens,engine_output_tokens,output_ratio,unreported_requests,flag,reason
+llm-a,2026-05-01,24,2,600,600,1.000000,3,100,510,0.196078,,tokens_outside_gateway,
+llm-a,2026-05-02,24,0,,,,0,,,,,,the engine's own count is not known
+"""
+
+
+def test_coverage_is_gateway_tokens_over_engine_tokens(watched: Path) -> None:
+    printed = said(gputally("-C", watched, "tokens", "2026-05", "--coverage", "--format", "csv"))
+    assert printed.startswith(COVERAGE_OF_DAYS)
+    assert printed.count("\n") == 1 + 31
+    rows = json.loads(
+        said(gputally("-C", watched, "tokens", "2026-05", "--coverage", "--by", "hour", "--format", "json"))
+    )
+    assert [(row["start"], row["input_ratio"], row["output_ratio"], row["flag"]) for row in rows[:3]] == [
+        ("2026-05-01 00:00", "1.000000", "0.909090", "tokens_outside_gateway"),
+        ("2026-05-01 01:00", None, None, None),
+        ("2026-05-01 02:00", None, "0.000000", "tokens_outside_gateway"),
+    ]
+    assert [row["reason"] for row in rows[:3]] == [
+        None, "the engine counted no token", "the engine's own count is not known"
+    ]  # fmt: skip
+    assert len(rows) == 31 * 24
+    month = said(gputally("-C", watched, "tokens", "2026-05", "--coverage", "--by", "period", "--server", "llm-a"))
+    heading, line = (" ".join(part.split()) for part in month.splitlines())
+    assert (
+        heading == "server start hours gateway input engine input covered gateway output engine output covered remark"
+    )
+    assert line == "llm-a 2026-05 744 600 600 1.000000 100 510 0.196078 tokens_outside_gateway"
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--coverage", "--waste"), "two questions"),
+        (("--coverage", "--team", "ml"), "leave out --team"),
+        (("--by", "hour"), "--by is for --coverage"),
+        (("--waste", "--api-prices", "pyproject.toml"), "leave out --api-prices"),
+    ],
+)
+def test_questions_that_do_not_go_together_are_refused(watched: Path, options: tuple[str, ...], complaint: str) -> None:
+    done = gputally("-C", watched, "tokens", "2026-05", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr
+
+
+def test_a_server_that_is_not_there_is_refused(watched: Path) -> None:
+    assert refusal(gputally("-C", watched, "tokens", "2026-05", "--coverage", "--server", "x")) == (
+        "no shared model server 'x' cost anything in 2026-05"
+    )
+    assert refusal(gputally("-C", watched, "tokens", "2026-05", "--server", "x")) == (
+        "server 'x' has no token line in 2026-05"
+    )

@@ -53,6 +53,23 @@ def test_an_older_agent_leaves_out_what_it_does_not_know() -> None:
     assert (read.column("busy_ms").to_pylist(), read.column("nvlink_rx_bytes").to_pylist()) == ([None], [None])
 
 
+def test_an_agent_of_before_the_phases_of_engines_is_heard() -> None:
+    """Its windows of model servers lack these columns; what they would say is not known."""
+    later = [
+        "received_requests",
+        "speculation_draft_events",
+        "prefill_busy_ms",
+        "decode_busy_ms",
+        "estimated_gigaflops",
+    ]
+    table = arrow("engine_window", [engine_window("llm-a", generation_tokens=5)]).drop_columns(later)
+    read = decode("engine_window", 1, stream(table), LIMITS)
+    check_rows(layouts()["engine_window"], read, NOW)
+    (row,) = read.to_pylist()
+    assert row["generation_tokens"] == 5
+    assert {row[name] for name in later} == {None}
+
+
 def test_columns_may_come_in_any_order() -> None:
     table = arrow("held_window", [holding("GPU-1", pod="p")])
     read = decode("held_window", 1, stream(table.select(table.column_names[::-1])), LIMITS)

@@ -37,4 +37,5 @@ LLAMACPP: Final = EngineMapping(
     ),
     required=("requests_running",),
     model_labels=(),
+    bad_request="llama.cpp in router mode wants to be asked for one model (`?model=NAME` in the address)",
 )

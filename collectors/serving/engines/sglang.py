@@ -13,6 +13,18 @@ from collectors.serving.mapping import Dedupe, EngineMapping, Signal, Source, Ve
 
 _LIVE = "sglang:realtime_tokens_total"
 _CACHED = "sglang:cached_tokens_total"
+# The names of its forward modes, which older versions put a word before. Verifying drafts is a step of decode; a batch
+# that mixes both phases is neither.
+_PHASES = {
+    f"{before}{mode}": phase
+    for before in ("", "forward_")
+    for mode, phase in (
+        ("extend", "prefill"),
+        ("prefill", "prefill"),
+        ("decode", "decode"),
+        ("target_verify", "decode"),
+    )
+}
 
 
 def _one(name: str, *spellings: str, at_finish: bool = False) -> Signal:
@@ -91,9 +103,11 @@ SGLANG: Final = EngineMapping(
         Signal(
             "engine_busy_seconds",
             (
-                Source("sglang:forward_execution_seconds_total", by="category"),
-                Source("sglang:gpu_execution_seconds_total", by="category"),
+                Source("sglang:forward_execution_seconds_total", by="category", words=_PHASES),
+                Source("sglang:gpu_execution_seconds_total", by="category", words=_PHASES),
             ),
+            # Unless it is told to time its devices, they stand at 0 or are not there.
+            zero_is_unknown=True,
         ),
         _one("engine_idle_seconds", "scheduler_idle_seconds_total"),
         Signal("estimated_flops", (Source("sglang:estimated_flops_per_gpu_total"),), zero_is_unknown=True),

@@ -3,7 +3,7 @@
 Names and labels are those of the server's `metric_model_reporter.cc`, of the TensorRT-LLM backend's
 `custom_metrics_reporter.cc` (its C++ part; the Python part prints none of them,
 triton-inference-server/tensorrtllm_backend#479) and of the vLLM backend's `metrics.py`. A row is a model, whatever
-its versions. An ensemble counts requests that its steps count again, so requests are not added up over models; only
+its versions. An ensemble counts requests that its steps count again, so beside models that compute it has none; only
 models on a device get engine time, and an ensemble is on none.
 """
 
@@ -119,4 +119,6 @@ TRITON: Final = EngineMapping(
     ),
     required=("requests_finished",),
     model_labels=("model",),
+    leaf_labels=("gpu_uuid",),
+    leaf_names=("nv_trt_llm_", "nv_llm_", "vllm_"),
 )

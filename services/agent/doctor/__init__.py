@@ -33,7 +33,8 @@ DRIVER_START_SECONDS: Final = 25.0
 def examine_node(
     file: Path | None = None, node: str | None = None, *, driver_start_seconds: float = DRIVER_START_SECONDS
 ) -> list[Finding]:
-    """Look at this node as its agent would: packages, configuration, devices, holders, kernel log, page, spool, hub.
+    """Look at this node as its agent would: packages, configuration, devices, holders, model servers, kernel log, page,
+    spool, hub.
 
     Without a file the defaults hold, as for the agent itself. Never raises, whatever the node is like.
     """
@@ -47,12 +48,12 @@ def examine_node(
         return [*findings, Finding("fail", "config", str(error))]
     source = str(file) if file else "none given, defaults"
     findings.append(Finding("ok", "config", f"{source}; node {name} of cluster {config.cluster}"))
-    return [*findings, *_looks(config, driver_start_seconds)]
+    return [*findings, *_looks(config, name, driver_start_seconds)]
 
 
-def _looks(config: Agent, driver_start_seconds: float) -> Iterator[Finding]:
+def _looks(config: Agent, node: str, driver_start_seconds: float) -> Iterator[Finding]:
     # Here and not above: these need what `_packages` has just looked for.
-    from services.agent.doctor import devices, holders, hub, outputs
+    from services.agent.doctor import devices, engines, holders, hub, outputs
 
     seen, samples = devices.look(config, driver_start_seconds=driver_start_seconds)
     yield from seen
@@ -60,6 +61,8 @@ def _looks(config: Agent, driver_start_seconds: float) -> Iterator[Finding]:
     yield from within(KUBELET_SECONDS, "kubelet", lambda: holders.kubelet(config, samples))
     yield from within(LOOK_SECONDS, "pods", lambda: holders.pods(config))
     yield from within(LOOK_SECONDS, "job maps", lambda: holders.job_maps(config))
+    yield from engines.configured(config)
+    yield from engines.in_pods(config, node)
     yield from within(LOOK_SECONDS, "kernel log", lambda: outputs.kernel_log(config))
     yield from within(LOOK_SECONDS, "page", lambda: outputs.page(config))
     yield from within(LOOK_SECONDS, "spool", lambda: outputs.spool(config))

@@ -33,6 +33,11 @@ def test_a_new_start_time_is_a_restart_although_the_value_rose() -> None:
     assert tokens(page(100, 1000), page(150, 1001)) == [50]  # off by a second: the same process
 
 
+def test_a_newer_process_counts_whole_although_it_ran_beside_the_older_one() -> None:
+    """A server that is replaced: the new process warms up while the old one still answers."""
+    assert tokens((100, page(100, 10)), (160, page(7, 50))) == [7]
+
+
 def test_a_page_of_an_older_process_is_refused_once_and_believed_when_said_again() -> None:
     """Two servers behind one address must not be added up by turns; a clock that was set back must not blind."""
     older, newer = page(5_000, 1000), page(9_000, 2000)

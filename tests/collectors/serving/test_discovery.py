@@ -69,7 +69,7 @@ def test_servers_are_found_on_all_pages_of_a_listing(api: Api) -> None:
     assert told["03"] == ("sglang", None, None)
     assert found.rejected == ()
     question = {"path": "/api/v1/pods", "fieldSelector": f"spec.nodeName={NODE}", "limit": "500"}
-    assert api.asked == [question, {**question, "continue": "after-1"}]
+    assert api.asked == [{**question, "resourceVersion": "0"}, {**question, "continue": "after-1"}]
 
 
 def test_the_token_is_read_anew_each_time(api: Api) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from collectors.serving.pods import DEFAULT_PAGES, PodRefusedError, server_of_pod
 from collectors.serving.servers import SERVER_KINDS, server_of
+from fleet.agent_engine_config import AgentEngine
 from tests.collectors.serving.kubernetes_api import NODE, pod
 
 
@@ -185,3 +186,52 @@ def test_no_annotation_moves_an_address_off_the_pod(
     assert (parts.hostname, parts.username, parts.query, parts.fragment) == ("10.244.0.9", None, "", "")
     assert server.url.isascii()
     assert server.url.isprintable()
+    AgentEngine(kind, server.url, server.server, server.model or "", server.role or "")
+
+
+STARTED = "2026-03-04T05:06:07Z"
+STARTED_SECOND = 1_772_600_767
+
+
+@pytest.mark.parametrize(
+    ("containers", "began"),
+    [
+        ([{"state": {"running": {"startedAt": STARTED}}}], STARTED_SECOND),
+        ([{"state": {"running": {"startedAt": STARTED}}}, {"state": {"waiting": {}}}], STARTED_SECOND),
+        (
+            [
+                {"state": {"running": {"startedAt": "2026-03-04T05:06:09Z"}}},
+                {"state": {"running": {"startedAt": STARTED}}},
+            ],
+            STARTED_SECOND,
+        ),
+        ([{"state": {"running": {}}}, {"state": {"running": {"startedAt": STARTED}}}], None),
+        ([{"state": {"running": {"startedAt": "2026-13-04T05:06:07Z"}}}], None),
+        ([{"state": {"running": {"startedAt": "yesterday"}}}], None),
+        ([{"state": {"running": {"startedAt": 7}}}], None),
+        ([{"state": {"running": 7}}], None),
+        ([None, 7, {"state": 7}], None),
+        ("x", None),
+        (None, None),
+    ],
+    ids=range(11),
+)
+def test_a_pod_began_when_the_oldest_of_its_containers_did(containers: object, began: int | None) -> None:
+    found = pod()
+    found["status"]["containerStatuses"] = containers
+    server = server_of_pod(found, NODE)
+    assert server
+    assert server.began_second == began
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"engine": "litellm", "role": "decode"}, "bad_role"),
+        ({"engine": "litellm", "model": "m"}, "bad_model"),
+        ({"engine": "triton_grpc", "model": "m"}, "bad_model"),
+        ({"engine": "trtllm_json", "role": "prefill"}, "bad_role"),
+    ],
+)
+def test_what_has_no_meaning_for_the_kind_is_refused(told: dict[str, str], reason: str) -> None:
+    assert why_not(pod(**told)) == reason

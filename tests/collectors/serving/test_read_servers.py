@@ -84,7 +84,7 @@ def test_sglang_is_a_kind() -> None:
 
 
 def test_what_was_refused_is_counted_on_one_line(tmp_path: Path) -> None:
-    (tmp_path / "p").write_text("vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 3\nvllm:x{\n")
+    (tmp_path / "p").write_text("vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 3\nvllm:num_requests_waiting{\n")
     done = gputally("read", "vllm", "p", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "gputally: refused 2 values: bad_labels 1, range 1\n")
 

@@ -27,11 +27,31 @@ def test_engine_seconds_by_phase_and_idle() -> None:
             f"sglang:num_running_reqs{{{S}}} 0",
             f'sglang:forward_execution_seconds_total{{{S},category="decode"}} 300.5',
             f'sglang:forward_execution_seconds_total{{{S},category="extend"}} 20.25',
+            f'sglang:forward_execution_seconds_total{{{S},category="target_verify"}} 9.5',
+            f'sglang:forward_execution_seconds_total{{{S},category="mixed"}} 1.5',
             f"sglang:scheduler_idle_seconds_total{{{S}}} 80",
         )
     )
-    assert row.engine_busy_seconds == {"decode": 300.5, "extend": 20.25}
+    assert row.engine_busy_seconds == {"decode": 310.0, "prefill": 20.25, "mixed": 1.5}
     assert row.engine_idle_seconds == 80.0
+
+
+def test_engine_seconds_that_stand_at_0_are_not_measured() -> None:
+    """Unless it is told to time its devices. A phase that stands at 0 beside one that does not is 0."""
+
+    def page(decode: float, extend: float) -> str:
+        old = f"sglang:gpu_execution_seconds_total{{{S}"
+        return "\n".join(
+            [
+                f"sglang:num_running_reqs{{{S}}} 1",
+                f'{old},category="forward_decode"}} {decode}',
+                f'{old},category="forward_extend"}} {extend}',
+            ]
+        )
+
+    assert only(totals("sglang", page(0, 0))).engine_busy_seconds is None
+    assert only(walk("sglang", page(0, 0), page(0, 0))[0]).engine_busy_seconds is None
+    assert only(walk("sglang", page(5, 0), page(7, 0))[0]).engine_busy_seconds == {"decode": 2.0, "prefill": 0}
 
 
 def test_tokens_of_all_tenants_are_those_of_the_server() -> None:

@@ -80,6 +80,16 @@ def test_operations_that_are_not_estimated_are_unknown_and_those_that_are_count(
     assert only(walk("vllm", page, page)[0]).estimated_flops == 0
 
 
+def test_operations_of_a_device_pass_the_largest_number_of_all_others_in_hours() -> None:
+    """At a petaflop a second 2**63 is reached within three hours; it goes on, and its steps stay right."""
+    page = 'vllm:num_requests_running{{model_name="m"}} 1\nvllm:estimated_flops_per_gpu_total{{model_name="m"}} {}'
+    (step,) = walk("vllm", page.format("9.5e18"), page.format("9.6e18"))
+    assert only(step).estimated_flops == 10**17
+    assert step.rejected == ()
+    (beyond,) = walk("vllm", page.format("9.5e18"), page.format("2e27"))
+    assert (only(beyond).estimated_flops, only(beyond).quality) == (None, ("partial", "rejected"))
+
+
 def test_prefix_hits_are_tokens_or_blocks_by_version() -> None:
     """Peers multiply by the block size although the unit changed with 0.9: 50,000 hits are one or the other."""
     page = (

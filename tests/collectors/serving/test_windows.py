@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from collectors.rows.seconds import LONGEST_BRIDGE_SECONDS
 from collectors.serving.collector import EngineServer, Visit
+from collectors.serving.counters import Counted
 from collectors.serving.engines import ENGINES
 from collectors.serving.samples import EngineSample, Histogram, ServingReading
 from collectors.serving.windows import EngineWindows
@@ -61,7 +62,7 @@ SECONDS = st.one_of(st.integers(-100, 200), st.integers(3_000, 90_000))
     st.lists(
         st.tuples(
             SECONDS,
-            st.none() | st.tuples(st.integers(0, 10**12), st.floats(0, 1e6), st.integers(0, 50), st.floats(0, 1)),
+            st.none() | st.tuples(st.integers(0, 10**12), st.floats(0, 1e5), st.integers(0, 50), st.floats(0, 1)),
         ),
         max_size=12,
     )
@@ -155,11 +156,43 @@ def test_a_clock_that_returns_from_a_jump_ends_the_windows_of_the_time_between()
     assert (here.window_start_second, here.generation_tokens) == (START, 1)
 
 
+def test_a_visit_that_tells_nothing_of_counters_leaves_them_known() -> None:
+    windows, counted = EngineWindows(), Counted("here")
+    windows.advance(START, "llm-a", FIRST._replace(counted=counted))
+    windows.advance(START + 5, "llm-a", FIRST)
+    windows.advance(START + 10, "llm-a", None)
+    assert windows.counted("llm-a") is counted
+    assert windows.counted("llm-b") is None
+
+
 def test_unknown_is_none_and_never_0() -> None:
     (row,) = engine(fed((0, FIRST), (15, told(kv_used_ratio=0.25))))
     assert (row.observed_ms, row.kv_observed_ms, row.kv_used_ms) == (15_000, 15_000, 3_750)
     assert {row.generation_tokens, row.running_request_ms, row.finished_requests, row.busy_ms, row.asleep_ms} == {None}
     assert row.running_observed_ms == 0
+
+
+def test_arrivals_drafts_operations_and_time_by_phase_are_added_up() -> None:
+    """`mixed` and an engine's own words are in the whole time only. Thirds of a thousand million are not lost."""
+    visit = told(requests_received=5, spec_drafts=10, spec_accepted_tokens=25, estimated_flops=10**9 // 3,
+                 engine_busy_seconds={"prefill": 0.25, "decode": 2.5, "mixed": 1.0})  # fmt: skip
+    (row,) = engine(fed((0, FIRST), *((second, visit) for second in (5, 10, 15, 20))))
+    assert (row.received_requests, row.speculation_draft_events, row.estimated_gigaflops) == (20, 40, 1)
+    assert (row.prefill_busy_ms, row.decode_busy_ms, row.busy_ms) == (1_000, 10_000, 15_000)
+    # What one step of the engine yields, on average.
+    assert 1 + (row.speculation_accepted_tokens or 0) / row.speculation_draft_events == 3.5
+    (other,) = engine(fed((0, FIRST), (5, told(engine_busy_seconds={"compute_infer": 2.0}))))
+    assert (other.busy_ms, other.prefill_busy_ms, other.decode_busy_ms) == (2_000, None, None)
+
+
+def test_layouts_that_an_engine_makes_up_take_bounded_memory() -> None:
+    """Each visit shows other bounds; what is carried for them must not grow for ever."""
+    windows = EngineWindows()
+    windows.advance(START, "llm-a", FIRST)
+    for number in range(1, 1_001):
+        seen = Histogram((float(number),), (1, 0), 0.3, 1)
+        windows.advance(START + number, "llm-a", told(histograms={"decode_time_seconds": seen}))
+    assert len(windows.state()["servers"]["llm-a"]["engines"][0][1]["carried"]) <= 256
 
 
 def test_sleep_resets_and_doubt_are_kept() -> None:

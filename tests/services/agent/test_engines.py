@@ -5,26 +5,25 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from collectors import guard
 from collectors.guard import Guard
 from collectors.runners import ThreadRunner
 from collectors.samples import DeviceSample, Reading
 from collectors.serving.collector import EngineServer
 from collectors.serving.engines import ENGINES
-from fleet.agent_config import Agent, AgentEngine, AgentHub
-from fleet.errors import ConfigError
-from fleet.telemetry import EngineWindowRow, Row
+from fleet.agent_config import Agent, AgentHub
+from fleet.agent_engine_config import AgentEngine
 from services.agent.assembly import NodeAgent
-from services.agent.engines import EngineReading, Engines, EngineTarget
-from services.agent.recorder import MOST_ENGINE_ROWS, Recorder, RecorderSettings
+from services.agent.engines import Engines
+from services.agent.recorder import Recorder, RecorderSettings
 from services.agent.runtime import Runtime
+from services.agent.targets import EngineReading, EngineTarget, configured
 from tests.collectors.serving.live_engine import PAGE, LiveEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from fleet.telemetry import Row
 
 START = 1_800_000_000
 TARGET = AgentEngine("vllm", "http://127.0.0.1:9/metrics", "llm-a")
@@ -33,12 +32,16 @@ TARGET = AgentEngine("vllm", "http://127.0.0.1:9/metrics", "llm-a")
 class Kept:
     """Whoever takes the rows."""
 
-    def __init__(self) -> None:
-        self.rows: dict[str, list[Row]] = {}
+    def __init__(self, engines: Engines) -> None:
+        self._engines = engines
+        self._rows: dict[str, list[Row]] = {}
 
-    def __call__(self, rows: Mapping[str, Sequence[Row]], second: int) -> None:
-        for table, more in rows.items():
-            self.rows.setdefault(table, []).extend(more)
+    @property
+    def rows(self) -> dict[str, list[Row]]:
+        """All rows by now."""
+        for table, more in self._engines.taken()[0].items():
+            self._rows.setdefault(table, []).extend(more)
+        return self._rows
 
 
 class Told:
@@ -55,46 +58,37 @@ class Told:
 FAILED: guard.Visit[EngineReading] = guard.Visit("failed", 0.1, reason="HTTP 503")
 
 
-def row(tokens: int = 1, second: int = START) -> EngineWindowRow:
-    return EngineWindowRow(
-        server="llm-a", engine="vllm", window_start_second=second, window_ms=60_000, observed_ms=60_000,
-        scrape_count=4, generation_tokens=tokens,
-    )  # fmt: skip
-
-
 def names(engines: Engines) -> set[str]:
     return {m.metric.name.removeprefix("gputally_serving_") for m in engines.measurements()}
 
 
 def test_visits_become_rows_and_series_and_a_server_that_is_away_shows_none() -> None:
-    kept, server = Kept(), Told()
-    engines = Engines("n1", [TARGET], kept)
-    engines.take("llm-a", server.visit(100), START)
-    engines.take("llm-a", server.visit(160), START + 15)
+    server, engines = Told(), Engines("n1")
+    kept = Kept(engines)
+    watched = engines.watch(configured(TARGET))
+    engines.take(watched, server.visit(100), START)
+    engines.take(watched, server.visit(160), START + 15)
     assert (names(engines), kept.rows) == ({"engine_info", "generation_tokens_total"}, {})
-    engines.take("llm-a", FAILED, START + 70)
+    engines.take(watched, FAILED, START + 70)
     assert (names(engines), kept.rows) == (set(), {})
-    engines.take("llm-a", server.visit(10), START + 75)
-    found: Any = kept.rows["engine_window"] + list(engines.close(START + 75)["engine_window"])
+    engines.take(watched, server.visit(10), START + 75)
+    assert len(kept.rows["engine_window"]) == 1
+    engines.close(START + 75)
+    found: Any = kept.rows["engine_window"]
     assert sum(one.generation_tokens for one in found) == 60 + 10
     assert [one.window_start_second for one in found] == [START, START + 60]
 
 
 def test_each_server_keeps_its_own_time() -> None:
-    kept, servers = Kept(), (Told(), Told())
-    engines = Engines("n1", [TARGET, AgentEngine("vllm", "http://127.0.0.1:9/b", "llm-b")], kept)
+    servers, engines = (Told(), Told()), Engines("n1")
+    targets = (TARGET, AgentEngine("vllm", "http://127.0.0.1:9/b", "llm-b"))
+    first, other = (engines.watch(configured(target)) for target in targets)
     for second in (0, 30):
-        engines.take("llm-a", servers[0].visit(second), START + second)
-        engines.take("llm-b", servers[1].visit(5 * second), START + second)
-    found: Any = engines.close(START + 30)["engine_window"]
+        engines.take(first, servers[0].visit(second), START + second)
+        engines.take(other, servers[1].visit(5 * second), START + second)
+    engines.close(START + 30)
+    found: Any = Kept(engines).rows["engine_window"]
     assert [one.generation_tokens for one in found] == [30, 150]
-
-
-@pytest.mark.parametrize("kind", ["rocm", "litellm"])
-def test_a_kind_that_is_none_is_refused_with_its_path(kind: str, tmp_path: Path) -> None:
-    config = Agent(engines=(TARGET, AgentEngine(kind, "http://x/y")), spool=str(tmp_path / "s"), kubelet_socket="")
-    with pytest.raises(ConfigError, match=rf"agent\.engines\[1\]\.kind must be one of .*vllm.*, not '{kind}'"):
-        NodeAgent(config, "n1", "boot", "1")
 
 
 def test_a_token_that_is_missing_is_a_failed_visit_until_it_is_there(tmp_path: Path) -> None:
@@ -113,43 +107,29 @@ def test_a_token_that_is_missing_is_a_failed_visit_until_it_is_there(tmp_path: P
         guarded.close()
 
 
+def test_counters_are_compared_over_a_token_that_was_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("sesame")
+    with LiveEngine(token="sesame") as engine:
+        target = EngineTarget(AgentEngine("vllm", engine.url, token_file=str(file)))
+        assert target.collect().visit.step is None
+        engine.change_token("the-next")
+        file.write_text("the-next")
+        step: Any = target.collect().visit.step
+        target.close()
+        assert sum(sample.generation_tokens or 0 for sample in step.samples) == engine.generated == 7
+
+
 def test_what_such_an_engine_always_has_and_this_one_lacks_is_counted() -> None:
     found = EngineReading(EngineServer(ENGINES["vllm"]).read('vllm:num_requests_running{model_name="m"} 1\n'))
     assert "required_missing" in {rejected.reason for rejected in found.rejected}
     assert EngineReading(EngineServer(ENGINES["vllm"]).read(PAGE)).rejected == ()
 
 
-def test_rows_go_with_the_windows_of_the_devices() -> None:
-    recorder = Recorder(RecorderSettings("n1"))
-    device = Reading((DeviceSample(kind="gpu", uuid="GPU-1", busy_ratio=0.5),))
-    for second in range(60):
-        assert recorder.tick("nvml", START + second, device, 0) == {}
-        if second == 5:
-            recorder.keep({"engine_window": [row()]}, START + 5)
-    batch = recorder.tick("nvml", START + 60, device, 0)
-    assert (len(batch["device_window"]), batch["engine_window"]) == (1, (row(),))
-
-
-def test_rows_of_a_node_without_devices_wait_for_a_minute_at_most() -> None:
-    recorder = Recorder(RecorderSettings("n1"))
-    recorder.keep({"engine_window": [row()]}, START)
-    assert recorder.tick("nvml", START + 59, None, 0) == {}
-    assert recorder.tick("nvml", START + 60, None, 0) == {"engine_window": (row(),)}
-    assert recorder.tick("nvml", START + 200, None, 0) == {}
-
-
-def test_rows_that_nobody_fetches_are_bounded_and_counted() -> None:
-    recorder = Recorder(RecorderSettings("n1"))
-    recorder.keep({"engine_window": [row()] * (MOST_ENGINE_ROWS + 5)}, START)
-    assert len(recorder.finish(START)["engine_window"]) == MOST_ENGINE_ROWS
-    refused = {m.labels[2]: m.value for m in recorder.measurements() if "rejected" in m.metric.name}
-    assert refused == {"too_many_engine_rows": 5}
-
-
 def test_a_bug_at_the_end_of_servers_does_not_cost_the_devices() -> None:
     saved: dict[str, Any] = {}
 
-    def breaks(_: int) -> dict[str, Any]:
+    def breaks(_: int) -> None:
         raise KeyError("a bug")
 
     class Board:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from collectors.exposition import PageError
 from collectors.guard import Guard
 from collectors.runners import ThreadRunner
 from collectors.samples import DeviceEvent, DeviceSample, Reading
 from exporters.spool_file import SpoolError
 from fleet.telemetry import DeviceEventRow
+from services.agent.asking import Asking
 from services.agent.recorder import Recorder, RecorderSettings
 from services.agent.runtime import Runtime
 from tests.services.hub.hubs import wait_until
@@ -116,6 +118,62 @@ def test_a_spool_that_refuses_and_a_bug_cost_their_seconds_and_not_the_agent(
     assert told["a visit was lost"].collector == "kernel_log"
     assert runtime.health()[0]
     assert set(save.codes) == {31}
+
+
+class Answers:
+    """A source that answers some times and then no more."""
+
+    def __init__(self, times: int) -> None:
+        self.asked, self._times = 0, times
+
+    def collect(self) -> Reading:
+        self.asked += 1
+        if self.asked > self._times:
+            raise PageError("gone")
+        return Reading()
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("times", "is_visited_at_stop", "is_left", "visits"),
+    [(9, True, False, 2), (9, False, False, 1), (0, True, False, 1), (9, True, True, 1)],
+    ids=["once more", "a source that need not", "one that did not answer", "one that is gone"],
+)
+def test_at_a_stop_a_source_that_is_still_there_is_visited_once_more(
+    start: Callable[..., Runtime], times: int, is_visited_at_stop: bool, is_left: bool, visits: int
+) -> None:
+    """Of one that is gone another may have the address by then; one that hangs would hold up the stop."""
+    source, told = Answers(times), list[str]()
+    guard = Guard("serving:a", ThreadRunner(lambda: source), deadline_seconds=5)
+    asking = Asking(
+        guard, 300, lambda visit: told.append(visit.outcome), lambda: told.append("end"),
+        is_visited_at_stop=is_visited_at_stop,
+    )  # fmt: skip
+    runtime = start(Kept())
+    runtime.watch(asking)
+    wait_until(lambda: told, 10)
+    if is_left:
+        runtime.leave(asking)
+    runtime.stop(5)
+    assert (source.asked, told) == (visits, ["ok" if times else "failed"] * visits + ["end"])
+
+
+def test_a_stop_waits_no_longer_than_it_may_for_a_last_visit(start: Callable[..., Runtime]) -> None:
+    stuck, told = Stuck(), list[str]()
+    stuck.released.set()
+    guard = Guard("serving:a", ThreadRunner(lambda: stuck), deadline_seconds=30)
+    asking = Asking(guard, 300, lambda visit: told.append(visit.outcome), is_visited_at_stop=True)
+    runtime = start(Kept())
+    runtime.watch(asking)
+    wait_until(lambda: told, 10)
+    stuck.released.clear()
+    began = time.monotonic()
+    runtime.stop(0.5)
+    assert time.monotonic() - began < 3
+    assert told == ["ok"]
+    stuck.released.set()
 
 
 @pytest.mark.parametrize(

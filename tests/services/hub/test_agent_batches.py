@@ -70,7 +70,8 @@ def test_rows_of_model_servers_are_stored_and_shown(tmp_path: Path) -> None:
     place = {"server": "llm-a", "engine": "vllm", "model": "m", "window_start_second": start}
     window = EngineWindowRow(
         **place, window_ms=60_000, observed_ms=45_000, scrape_count=4, generation_tokens=2**40,
-        generation_is_at_finish=False,
+        generation_is_at_finish=False, received_requests=9, speculation_draft_events=3, prefill_busy_ms=100,
+        decode_busy_ms=70_000, estimated_gigaflops=2**40,
     )  # fmt: skip
     seen = EngineHistogramRow(
         **place, signal="decode_time_seconds", bounds=layout, counts=",".join(["7"] * 101), sum_microunits=5, count=707
@@ -91,4 +92,6 @@ def test_rows_of_model_servers_are_stored_and_shown(tmp_path: Path) -> None:
         found = rows(tmp_path, "SELECT node, server, day * 86400 + second, generation_tokens, kv_used_ms, "
                                "generation_is_at_finish FROM lake.engine_window")  # fmt: skip
         assert found == [("n1", "llm-a", start, 2**40, None, False)]
+        later = "received_requests, speculation_draft_events, prefill_busy_ms, decode_busy_ms, estimated_gigaflops"
+        assert rows(tmp_path, f"SELECT {later} FROM lake.engine_window") == [(9, 3, 100, 70_000, 2**40)]
         assert rows(tmp_path, "SELECT bounds, count, model FROM lake.engine_histogram") == [(layout, 707, "m")]

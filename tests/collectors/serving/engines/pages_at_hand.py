@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collectors.serving.samples import ServingReading
 
 FOLDERS = (
-    "dynamo", "envoy_ai_gateway", "inference_extension", "kserve", "litellm", "llamacpp", "lmdeploy", "ray_serve",
-    "tgi", "torchserve", "triton", "trtllm",
+    "dynamo", "envoy_ai_gateway", "inference_extension", "kserve", "litellm", "llamacpp", "lmdeploy", "nim",
+    "ray_serve", "tgi", "torchserve", "triton", "trtllm",
 )  # fmt: skip
 PAGES = sorted(path for folder in FOLDERS for path in (FIXTURES / folder).iterdir())
 
@@ -60,6 +60,8 @@ def json_lines(reading: ServingReading | GatewayReading) -> str:
     """Rows as the command prints them, and what was refused, missing or left out."""
     lines = [json.dumps(asdict(sample), allow_nan=False) for sample in reading.samples]
     about = {name: value for name, value in asdict(reading).items() if name != "samples"}
+    if not about.get("passed_on"):
+        about.pop("passed_on", None)  # of Triton's ensembles only
     return "".join(f"{line}\n" for line in [*lines, json.dumps(about)])
 
 

@@ -125,6 +125,21 @@ BY_HAND: list[tuple[str, dict[str, object], dict[str, Any]]] = [
         {"requests_running": 21, "requests_waiting": 5, "requests_finished": 911, "requests_failed": 8},
     ),
     (
+        "nim/1.x.prom",
+        {"model": "meta/llama-3.1-8b-instruct"},
+        {
+            "requests_running": 7,
+            "requests_waiting": 23,
+            "kv_used_ratio": 0.25,
+            "prompt_tokens": 905_211,
+            "generation_tokens": 402_113,
+            "finished_prompt_tokens": 900_100,
+            "finished_generation_tokens": 399_902,
+            "requests_finished": 3010 + 301,
+            "requests_finished_by_reason": {"stop": 3010, "length": 301},
+        },
+    ),
+    (
         "dynamo/0.8-frontend.prom",
         {"model": "Qwen/Qwen3-32B"},
         {
@@ -254,33 +269,13 @@ def test_an_engine_inside_ray_is_read_as_that_engine_on_the_same_page() -> None:
     assert (found["prefix_query_tokens"], found["prefix_hit_tokens"]) == (501_223, 120_112)
 
 
-NIM_PAGE = """\
-num_requests_running{model_name="meta/llama-3.1-8b-instruct"} 7
-num_requests_waiting{model_name="meta/llama-3.1-8b-instruct"} 2
-num_request_max{model_name="meta/llama-3.1-8b-instruct"} 2048
-gpu_cache_usage_perc{model_name="meta/llama-3.1-8b-instruct"} 0.25
-prompt_tokens_total{model_name="meta/llama-3.1-8b-instruct"} 9000
-generation_tokens_total{model_name="meta/llama-3.1-8b-instruct"} 4000
-request_success_total{finished_reason="stop",model_name="meta/llama-3.1-8b-instruct"} 30
-request_success_total{finished_reason="length",model_name="meta/llama-3.1-8b-instruct"} 3
-time_to_first_token_seconds_bucket{model_name="meta/llama-3.1-8b-instruct",le="0.1"} 20
-time_to_first_token_seconds_bucket{model_name="meta/llama-3.1-8b-instruct",le="+Inf"} 33
-time_to_first_token_seconds_sum{model_name="meta/llama-3.1-8b-instruct"} 4.5
-time_to_first_token_seconds_count{model_name="meta/llama-3.1-8b-instruct"} 33
-time_per_output_token_seconds_sum{model_name="meta/llama-3.1-8b-instruct"} 40.1
-time_per_output_token_seconds_count{model_name="meta/llama-3.1-8b-instruct"} 3967
-"""
-
-
 def test_nim_by_its_documented_names() -> None:
-    """No page of a NIM was at hand: names from its documentation, numbers made up."""
-    found = row("nim", NIM_PAGE)
-    assert found["model"] == "meta/llama-3.1-8b-instruct"
-    assert (found["requests_running"], found["requests_waiting"], found["kv_used_ratio"]) == (7, 2, 0.25)
-    assert (found["prompt_tokens"], found["generation_tokens"], found["requests_finished"]) == (9000, 4000, 33)
-    assert found["histograms"]["time_to_first_token_seconds"]["counts"] == (20, 13)
-    assert found["histograms"]["inter_token_latency_seconds"]["count"] == 3967
-    assert row("nim", NIM_PAGE.replace("request_success_total", "request_finish_total"))["requests_finished"] == 33
+    """No server was at hand: the page is composed from its documentation. One series has had two names."""
+    page = page_of("nim/1.x.prom")
+    found = row("nim", page)
+    assert found["histograms"]["time_to_first_token_seconds"]["counts"] == (2004, 1197, 117)
+    assert found["histograms"]["inter_token_latency_seconds"]["count"] == 398_795
+    assert row("nim", page.replace("request_success_total", "request_finish_total")) == found
 
 
 def test_names_without_a_prefix_are_read_as_the_kind_that_was_told() -> None:

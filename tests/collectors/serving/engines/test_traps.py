@@ -10,10 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from collectors.exposition import PageError
-from collectors.serving.engines import ENGINES
 from collectors.serving.servers import server_of
-from tests.collectors.serving.engine_pages import FIXTURES, counts, walk
-from tests.collectors.serving.engines.pages_at_hand import page_of, read, row, rows
+from tests.collectors.serving.engine_pages import FIXTURES, walk
+from tests.collectors.serving.engines.pages_at_hand import page_of, row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,90 +186,21 @@ def test_trap_26_ray_serve_with_and_without_its_prefix() -> None:
     assert rows("vllm", page.replace("ray_vllm_", "ray_vllm:")) == rows("vllm", page)
 
 
-def test_trap_29_an_ensemble_gets_no_time_that_its_steps_have() -> None:
-    """Parent and steps all count; only those on a device are given engine time, so nothing is given twice."""
-    found = {one["model"]: one for one in rows("triton", page_of("triton/core-2.71.0.prom"))}
-    assert "engine_busy_seconds" not in found["ensemble_kyc"]
-    infer = {
-        model: one["engine_busy_seconds"]["compute_infer"] for model, one in found.items() if model != "ensemble_kyc"
-    }
-    assert infer == {"ocr_det": pytest.approx(273.9702), "ocr_rec": pytest.approx(933.4311)}
-    # Requests stand by model: 9100 of the whole are in the 9102 and 31011 of its steps.
-    assert {model: one["requests_finished"] for model, one in found.items()} == {
-        "ensemble_kyc": 9100,
-        "ocr_det": 9102,
-        "ocr_rec": 31011,
-    }
-
-
-def test_trap_29_a_model_on_two_devices_is_one_row() -> None:
-    page = "".join(
-        f'nv_inference_request_success{{model="m",version="1",gpu_uuid="GPU-{one}"}} {count}\n'
-        f'nv_inference_compute_infer_duration_us{{model="m",version="1",gpu_uuid="GPU-{one}"}} {count}000000\n'
-        for one, count in (("a", 3), ("b", 4))
-    )
-    found = row("triton", page)
-    assert (found["requests_finished"], found["engine_busy_seconds"]) == (7, {"compute_infer": 7.0})
-
-
-def test_trap_29_several_models_on_one_page_are_several_rows() -> None:
-    assert {one["model"] for one in rows("kserve", page_of("kserve/real_03_after.prom"))} == {"scorer-a", "scorer-b"}
-
-
-def test_trap_30_tensorrt_llm_in_python_lacks_its_own_series() -> None:
-    """Triton's own counters are left, and what they do not tell is unknown, not 0."""
-    page = page_of("triton/trtllm-backend-1.x.prom")
-    bare = "\n".join(line for line in page.splitlines() if not line.startswith(("nv_trt_llm", "nv_llm"))) + "\n"
-    found = row("triton", bare, model="tensorrt_llm")
-    assert found["requests_finished"] == 2011
-    assert not {"generation_tokens", "kv_used_ratio", "requests_running", "requests_waiting"} & found.keys()
-
-
-def test_trap_31_a_low_share_of_the_cache_is_not_a_low_load() -> None:
-    """Prefill-heavy load queues hard at 16 to 32 % of the cache: queue, cache and latency are kept as three signals.
-
-    What counts as saturated is for the alerts to say; here nothing is left out that they need.
-    """
-    found = row("nim", 'num_requests_running{model_name="m"} 8\nnum_requests_waiting{model_name="m"} 60\n'
-                       'gpu_cache_usage_perc{model_name="m"} 0.16\n')  # fmt: skip
-    assert (found["kv_used_ratio"], found["requests_waiting"]) == (0.16, 60)
-    for kind in ("trtllm", "triton", "lmdeploy", "dynamo", "nim"):
-        names = {signal.name for signal in ENGINES[kind].signals}
-        assert {"kv_used_ratio", "requests_waiting", "time_to_first_token_seconds"} <= names
-
-
 def test_trap_33_a_page_that_is_too_large_is_refused_and_not_read(peer: str) -> None:
     with pytest.raises(PageError, match="is larger than 33554432 bytes"):
         server_of("litellm", f"{peer}/large").collect()
 
 
-def test_trap_33_labels_that_clients_make_up_cannot_make_rows_without_end() -> None:
-    """Tokens of the tenants beyond the limit stay in the row of nobody, so the sum is right."""
-    lines = [
-        f'litellm_input_tokens_metric_total{{requested_model="m",team="t{number}",end_user="e{number}"}} 3'
-        for number in range(3000)
-    ]
-    reading = read("litellm", "litellm_in_flight_requests 1\n" + "\n".join(lines) + "\n")
-    assert len(reading.samples) == 1000
-    assert sum(sample.prompt_tokens or 0 for sample in reading.samples) == 9000
-    assert counts(reading)["too_many_rows"] == 2001
-    (nobody,) = [sample for sample in reading.samples if sample.tenant is None]
-    assert "partial" in nobody.quality
-
-
-def test_trap_33_models_that_clients_make_up_cannot_make_rows_without_end() -> None:
-    lines = [f'model_infer_request_failure_total{{model="nope{number}",version="None"}} 1' for number in range(3000)]
-    page = 'model_infer_request_success_total{model="a",version="None"} 5\n' + "\n".join(lines) + "\n"
-    reading = read("mlserver", page)
-    assert len(reading.samples) == 1000
-    assert reading.samples[0].requests_finished == 5
-    assert counts(reading)["too_many_rows"] == 2001
-
-
 def test_trap_34_llamacpp_in_router_mode_wants_the_model_in_its_address(peer: str) -> None:
     with pytest.raises(PageError) as caught:
         server_of("llamacpp", f"{peer}/router").collect()
-    assert str(caught.value) == f"{peer}/router: HTTP 400 Bad Request"
+    assert str(caught.value) == (
+        f"{peer}/router: HTTP 400 Bad Request: llama.cpp in router mode wants to be asked for one model "
+        "(`?model=NAME` in the address)"
+    )
+    # Nobody else is told so.
+    with pytest.raises(PageError, match=r"HTTP 400 Bad Request$"):
+        server_of("vllm", f"{peer}/router").collect()
     visit = server_of("llamacpp", f"{peer}/router?model=qwen3-8b", model="qwen3-8b").collect()
     (sample,) = visit.totals.samples
     assert (sample.model, sample.requests_running) == ("qwen3-8b", 2)

@@ -81,6 +81,7 @@ def test_time_of_a_batch_counts_once_and_an_ensemble_has_none(triton: tuple[str,
     assert (latency.bounds, latency.sum, latency.count) == ((), pytest.approx(0.4), 100)
     assert (queue.sum, queue.count) == (pytest.approx(0.1), 100)
     assert (ensemble.model, ensemble.engine_busy_seconds) == ("ensemble", None)
+    assert (ensemble.requests_finished, ensemble.quality) == (None, ("partial",)), "those of its steps"
 
 
 def test_versions_of_a_model_are_one_row_and_steps_know_restarts(triton: tuple[str, Statistics]) -> None:
@@ -97,6 +98,17 @@ def test_versions_of_a_model_are_one_row_and_steps_know_restarts(triton: tuple[s
     assert (sample.requests_finished, sample.quality) == (10 + 7, ("reset",))
     assert sample.engine_busy_seconds is not None
     assert sample.engine_busy_seconds["compute_infer"] == pytest.approx(0.034)
+
+
+def test_a_step_over_a_restart_of_the_reader(triton: tuple[str, Statistics]) -> None:
+    address, handler = triton
+    handler.models = [model("ocr", 100, 0, {1: 100})]
+    counted = server_of("triton_grpc", address).collect().counted
+    handler.models = [model("ocr", 130, 0, {1: 130})]
+    visit = server_of("triton_grpc", address, saved=counted).collect()
+    assert visit.step is not None
+    assert [sample.requests_finished for sample in visit.step.samples] == [30]
+    assert server_of("triton_grpc", "grpc://other:1", saved=counted).counted is None
 
 
 def test_a_server_that_refuses_is_one_line_without_its_text(triton: tuple[str, Statistics]) -> None:
