@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from chargeback.focus import CHARGES
+from chargeback.sources.focus import CHARGES
 from store.columns import Column, FileSpec, Kind
 
 if TYPE_CHECKING:
@@ -136,8 +136,94 @@ TOKENS = FileSpec(
         Column("cache_hit_requests", "cache_hit_requests", Kind.LARGE_COUNT, minimum=0),
     ),
 )
-KINDS: Final[Mapping[str, FileSpec]] = MappingProxyType(
-    {spec.kind: spec for spec in (INVENTORY, DEVICES, HOLDINGS, DEMAND, CHARGES, INVOICES, QUOTAS, TEAMS, TOKENS)}
+COMMITMENTS = FileSpec(
+    kind="commitments",
+    table="commitment",
+    columns=(
+        Column("commitment_id", "commitment_id", Kind.NAME, required=True, filled=True),
+        Column("kind", "kind", Kind.NAME, required=True, filled=True),
+        Column("term_start", "term_start", Kind.TIME, required=True, filled=True),
+        Column("term_end", "term_end", Kind.TIME, required=True, filled=True),
+        Column("upfront", "upfront_amount", Kind.MONEY, required=True),
+        Column("recurring_hourly", "recurring_hourly_amount", Kind.MONEY, required=True),
+        Column("quantity", "quantity", Kind.GPUS, minimum=0),
+        Column("unit", "unit", Kind.NAME),
+        Column("pool", "pool", Kind.NAME),
+        Column("currency", "currency", Kind.CURRENCY),
+        Column("issuer", "issuer", Kind.NAME),
+        Column("provider", "provider", Kind.NAME),
+        Column("region", "region", Kind.NAME),
+        Column("instance_type", "instance_type", Kind.NAME),
+        Column("status", "status", Kind.NAME),
+    ),
 )
+ASSETS = FileSpec(
+    kind="assets",
+    table="asset",
+    columns=(
+        Column("node", "node", Kind.NAME, required=True, filled=True),
+        Column("capex", "capex_amount", Kind.MONEY, required=True, filled=True, minimum=0),
+        Column("salvage", "salvage_amount", Kind.MONEY, required=True, filled=True, minimum=0),
+        Column("months", "months", Kind.COUNT, required=True, filled=True, minimum=1),
+        Column("in_service_from", "in_service_from", Kind.TIME, required=True, filled=True),
+        Column("in_service_to", "in_service_to", Kind.TIME),
+        Column("cluster", "cluster", Kind.NAME),
+        Column("power_price_kwh", "power_price_kwh", Kind.MONEY, minimum=0),
+        Column("pue", "pue", Kind.GPUS, minimum=1),
+        Column("rated_kw", "rated_kw", Kind.GPUS, minimum=0),
+        Column("base_kw", "base_kw", Kind.GPUS, minimum=0),
+        Column("colo_monthly", "colo_monthly_amount", Kind.MONEY, minimum=0),
+        Column("support_monthly", "support_monthly_amount", Kind.MONEY, minimum=0),
+        Column("staff_monthly", "staff_monthly_amount", Kind.MONEY, minimum=0),
+        Column("currency", "currency", Kind.CURRENCY),
+    ),
+)
+RATES = FileSpec(
+    kind="rates",
+    table="exchange_rate",
+    columns=(
+        Column("period", "period", Kind.MONTH, required=True, filled=True),
+        Column("currency", "currency", Kind.CURRENCY, required=True, filled=True),
+        Column("reporting_currency", "reporting_currency", Kind.CURRENCY, required=True, filled=True),
+        Column("rate", "rate", Kind.MONEY, required=True, filled=True, minimum=0),
+        Column("source", "rate_source", Kind.NAME, required=True, filled=True),
+        Column("as_of", "as_of", Kind.TIME),
+    ),
+)
+PRICES = FileSpec(
+    kind="prices",
+    table="list_price",
+    columns=(
+        Column("provider", "provider", Kind.NAME, required=True, filled=True),
+        Column("sku_id", "sku_id", Kind.NAME, required=True, filled=True),
+        Column("unit_price", "unit_price", Kind.MONEY, required=True, filled=True),
+        Column("currency", "currency", Kind.CURRENCY, required=True, filled=True),
+        Column("usage_unit", "usage_unit", Kind.NAME, required=True, filled=True),
+        Column("tier_start", "tier_start", Kind.MONEY, minimum=0),
+        Column("description", "description", Kind.TEXT),
+        Column("region", "region", Kind.NAME),
+        Column("instance_type", "instance_type", Kind.NAME),
+        Column("usage_type", "usage_type", Kind.TEXT),
+        Column("base_unit", "base_unit", Kind.TEXT),
+        Column("base_unit_factor", "base_unit_factor", Kind.MONEY),
+        Column("display_quantity", "display_quantity", Kind.MONEY),
+        Column("as_of", "as_of", Kind.TIME),
+    ),
+)
+RESERVATIONS = FileSpec(
+    kind="reservations",
+    table="reservation_use",
+    columns=(
+        Column("resource_id", "resource_id", Kind.NAME, required=True, filled=True),
+        Column("capacity_reservation_id", "capacity_reservation_id", Kind.NAME, required=True, filled=True),
+        Column("used_from", "used_from", Kind.TIME, required=True, filled=True),
+        Column("seen_at", "seen_at", Kind.TIME, required=True, filled=True),
+    ),
+)
+_SPECS = (
+    INVENTORY, DEVICES, HOLDINGS, DEMAND, CHARGES, INVOICES, COMMITMENTS, RESERVATIONS, ASSETS, PRICES, RATES, QUOTAS,
+    TEAMS, TOKENS,
+)  # fmt: skip
+KINDS: Final[Mapping[str, FileSpec]] = MappingProxyType({spec.kind: spec for spec in _SPECS})
 CONTROL_FIELDS: Final[Mapping[str, str]] = MappingProxyType({"charges": "billed_cost", "invoices": "total_amount"})
 """Kinds whose load records a sum of money, for the trail from file to invoice."""

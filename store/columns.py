@@ -76,28 +76,6 @@ class Column:
     minimum: int | None = None
     """Smallest allowed value of a number."""
 
-    def typed(self, zone: str | None) -> str:
-        """SQL expression that turns the landed text into the typed value."""
-        text = identifier(self.name)
-        if self.kind is Kind.TIME and zone:
-            local = f"timezone({literal(zone)}, {text}::TIMESTAMP)"
-            return f"CASE WHEN {_has_zone(text)} THEN {_with_seconds(text)}::TIMESTAMPTZ ELSE {local} END"
-        if self.kind is Kind.TIME:
-            return f"CAST({_with_seconds(text)} AS TIMESTAMPTZ)"
-        if self.kind is Kind.MONEY:
-            short = f"regexp_full_match({text}, {literal(SHORT_NUMBER)})"
-            fast = f"CAST(CAST({text} AS DECIMAL(18, 8)) AS DECIMAL(38, 12))"
-            return f"CASE WHEN {short} THEN {fast} ELSE CAST({text} AS DECIMAL(38, 12)) END"
-        return f"CAST({text} AS {self.kind.sql_type})"
-
-    def is_finer_than_stored(self) -> str:
-        """SQL predicate: the text has more decimals than DECIMAL(38, 12) keeps."""
-        text = identifier(self.name)
-        differs = f"TRY_CAST({text} AS DECIMAL(38, 20)) <> TRY_CAST({text} AS DECIMAL(38, 12))"
-        return (
-            f"CASE WHEN regexp_matches({text}, {literal(LONG_FRACTION)}) THEN coalesce({differs}, false) ELSE false END"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
@@ -121,28 +99,78 @@ class FileSpec:
         return tuple({column.field: column for column in self.columns}.values())
 
 
-def cell_checks(column: Column, zone: str | None) -> list[tuple[str, str]]:
-    """Return (SQL predicate of a bad cell, message) for one column; the messages complete "'value' ..."."""
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How one column of a landed file is read, in SQL: `value` is NULL for cells that one of the `checks` finds."""
+
+    value: str
+    checks: tuple[tuple[str, str], ...]
+    """Predicate of a bad cell, and the message that completes "'value' ..."."""
+    is_rounded: str | None = None
+    """Predicate: the cell has more decimals than DECIMAL(38, 12) keeps."""
+
+
+def text_cell(column: Column, zone: str | None) -> Cell:
+    """A column that landed as text."""
     text = identifier(column.name)
-    checks = [(f"{text} IS NULL", "must not be empty")] if column.filled else []
-    checks += [(f"{text} IS NOT NULL AND ({bad})", message) for bad, message in _kind_checks(column.kind, text, zone)]
-    if column.minimum is not None:
-        checks.append((f"TRY_CAST({text} AS DECIMAL(38, 12)) < {column.minimum}", f"is below {column.minimum}"))
-    return checks
+    checks = [
+        *filled_check(column),
+        *((f"{text} IS NOT NULL AND ({bad})", message) for bad, message in _kind_checks(column.kind, text, zone)),
+        *minimum_check(column, f"TRY_CAST({text} AS DECIMAL(38, 12))"),
+    ]
+    is_rounded = money_is_rounded(text) if column.kind.is_money else None
+    return Cell(_typed(column.kind, text, zone), tuple(checks), is_rounded)
+
+
+def filled_check(column: Column) -> Sequence[tuple[str, str]]:
+    """The check of a column that each row fills."""
+    return [(f"{identifier(column.name)} IS NULL", "must not be empty")] if column.filled else []
+
+
+def minimum_check(column: Column, number: str) -> Sequence[tuple[str, str]]:
+    """The check of a column with a smallest value, of which `number` is the SQL."""
+    return [] if column.minimum is None else [(f"{number} < {column.minimum}", f"is below {column.minimum}")]
+
+
+def _typed(kind: Kind, text: str, zone: str | None) -> str:
+    """SQL expression that turns landed text into the typed value, or NULL where that is none."""
+    if kind is Kind.TIME and zone:
+        local = f"timezone({literal(zone)}, TRY_CAST({text} AS TIMESTAMP))"
+        zoned = f"TRY_CAST({_with_seconds(text)} AS TIMESTAMPTZ)"
+        return f"TRY(CASE WHEN {_has_zone(text)} THEN {zoned} ELSE {local} END)"
+    if kind is Kind.TIME:
+        return f"TRY_CAST({_with_seconds(text)} AS TIMESTAMPTZ)"
+    if kind is Kind.MONEY:
+        return money_of(text)
+    return text if kind.sql_type == "VARCHAR" else f"TRY_CAST({text} AS {kind.sql_type})"
+
+
+def money_of(text: str) -> str:
+    """SQL: the decimal of a text, with 12 decimals, half away from zero; NULL where there is none."""
+    short = f"regexp_full_match({text}, {literal(SHORT_NUMBER)})"
+    fast = f"CAST(TRY_CAST({text} AS DECIMAL(18, 8)) AS DECIMAL(38, 12))"
+    return f"CASE WHEN {short} THEN {fast} ELSE TRY_CAST({text} AS DECIMAL(38, 12)) END"
+
+
+def money_is_rounded(text: str) -> str:
+    """SQL predicate: the text of a number has more decimals than DECIMAL(38, 12) keeps."""
+    # Numbers of 19 digits before the point do not fit beside 20 after it; such money has no fraction worth counting.
+    differs = f"coalesce(TRY(TRY_CAST({text} AS DECIMAL(38, 20)) <> TRY_CAST({text} AS DECIMAL(38, 12))), false)"
+    return f"CASE WHEN regexp_matches({text}, {literal(LONG_FRACTION)}) THEN {differs} ELSE false END"
 
 
 def _kind_checks(kind: Kind, text: str, zone: str | None) -> list[tuple[str, str]]:
     match kind:
         case Kind.NAME:
             return [
-                (f"length({text}) > {MAX_NAME}", f"is longer than {MAX_NAME} characters"),
+                (_is_longer(text, MAX_NAME), f"is longer than {MAX_NAME} characters"),
                 (
                     rf"regexp_matches({text}, '[\x00-\x1f\x7f]') OR trim({text}) <> {text} OR {text} = ''",
                     "is not a name: blanks at an end or control characters",
                 ),
             ]
         case Kind.TEXT:
-            return [(f"length({text}) > {MAX_TEXT}", f"is longer than {MAX_TEXT} characters")]
+            return [(_is_longer(text, MAX_TEXT), f"is longer than {MAX_TEXT} characters")]
         case Kind.MONEY | Kind.GPUS:
             number, short = (f"regexp_full_match({text}, {literal(form)})" for form in (NUMBER, SHORT_NUMBER))
             cast = f"TRY_CAST({text} AS {kind.sql_type}) IS NOT NULL"
@@ -161,6 +189,11 @@ def _kind_checks(kind: Kind, text: str, zone: str | None) -> list[tuple[str, str
             return [(rf"NOT regexp_full_match({text}, '\d{{4}}-(0[1-9]|1[0-2])')", "is not a month like 2026-05")]
         case Kind.TIME:
             return _time_checks(text, zone)
+
+
+def _is_longer(text: str, limit: int) -> str:
+    # The number of bytes is at hand; characters have to be counted.
+    return f"CASE WHEN strlen({text}) > {limit} THEN length({text}) > {limit} ELSE false END"
 
 
 def _has_zone(text: str) -> str:
@@ -182,18 +215,21 @@ def _time_checks(text: str, zone: str | None) -> list[tuple[str, str]]:
     if zone is None:
         checks.append((no_zone, "has no time zone (end it with Z or an offset, or load with --time-zone)"))
         return checks
-    local, at = f"TRY_CAST({text} AS TIMESTAMP)", literal(zone)
+    local = f"TRY_CAST({text} AS TIMESTAMP)"
     checks.append((f"{no_zone} AND {local} IS NULL", "is not a time that exists"))
-    if zone != "UTC":
-        utc = f"timezone({at}, {local})"
-        again = " OR ".join(
-            f"timezone({at}, {utc} {sign} INTERVAL {minutes} MINUTE) = {local}" for sign in "+-" for minutes in (30, 60)
-        )
-        checks.append(
-            (
-                f"{no_zone} AND timezone({at}, {utc}) <> {local}",
-                f"does not exist in {zone} (clocks went forward)",
-            )
-        )
-        checks.append((f"{no_zone} AND ({again})", f"happens twice in {zone} (clocks went back): give it an offset"))
-    return checks
+    return [*checks, *((f"{no_zone} AND ({bad})", message) for bad, message in clock_checks(local, zone))]
+
+
+def clock_checks(local: str, zone: str) -> list[tuple[str, str]]:
+    """Checks of local times, TIMESTAMP in SQL: that the clocks of the zone showed them, and only once."""
+    if zone == "UTC":
+        return []
+    at = literal(zone)
+    utc = f"timezone({at}, {local})"
+    again = " OR ".join(
+        f"timezone({at}, {utc} {sign} INTERVAL {minutes} MINUTE) = {local}" for sign in "+-" for minutes in (30, 60)
+    )
+    return [
+        (f"timezone({at}, {utc}) <> {local}", f"does not exist in {zone} (clocks went forward)"),
+        (again, f"happens twice in {zone} (clocks went back): give it an offset"),
+    ]

@@ -1,7 +1,8 @@
 """Read one user file (CSV or Parquet), judge every cell, and stage it as a typed temporary table.
 
-Nothing is guessed: every value is read as text and must match its column's type in full, so that a price is never a
-float, an id never loses its zeros and a bad cell is named by file, row and column. All problems are collected.
+Nothing is guessed: a text must match its column's type in full, and what a Parquet file holds in a type of its own must
+fit it, so that a price is never a float, an id never loses its zeros and a bad cell is named by file, row and column.
+All problems are collected.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fleet.errors import InputError, Problem, quoted
 from fleet.period import zone_named
-from store.columns import Column, FileSpec, Kind, cell_checks
-from store.landing import land_text
+from store.columns import Cell, Column, FileSpec, Kind, text_cell
+from store.landing import ZONE_COLUMN, Landed, land, told
+from store.native import native_cell
 from store.sqltext import identifier
 
 if TYPE_CHECKING:
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 
     import duckdb
 
+Present: TypeAlias = tuple[Column, Cell]
 MAX_PROBLEMS_PER_COLUMN = 20
-ZONE_COLUMN = "time_zone"
-"""A file may name the zone of its own times in a column of this name: one IANA zone, the same in every row."""
+BAD, ROUNDED = "?bad", "?rounded"
+"""Columns beside the staged ones while a file is judged; no field has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,19 @@ def stage(
     Raises InputError with every problem found; row 1 is a CSV's header, so row numbers match an editor's.
     """
     digest = file_sha256(path)
-    headers = [name for name in land_text(con, path, spec) if name not in ignored]
+    landed = land(con, path, spec)
+    headers = [name for name in landed.headers if name not in ignored]
     _check_headers(path.name, headers, spec)
-    present = [column for column in spec.columns if column.name in headers]
-    if ZONE_COLUMN in headers:
-        zone = _stated_zone(con, path.name, zone)
-    problems = _bad_cells(con, path.name, present, spec, zone)
-    if problems:
-        raise InputError(problems)
-    return _to_typed(con, path.name, digest, present, spec, zone)
+    with told(path):
+        if ZONE_COLUMN in headers:
+            zone = _stated_zone(con, path.name, landed, zone)
+        present = [
+            (column, _cell(column, landed, spec.zone or zone)) for column in spec.columns if column.name in headers
+        ]
+        if not _convert(con, landed, present, spec):
+            raise InputError(_problems(con, path.name, landed, present, spec))
+        counts = _accept(con)
+    return Staged("staged", path.name, digest, *counts)
 
 
 def file_sha256(path: Path) -> str:
@@ -78,9 +85,11 @@ def file_sha256(path: Path) -> str:
         raise InputError([Problem(path.name, "has a name or folder that is not UTF-8: rename it")]) from error
 
 
-def _stated_zone(con: duckdb.DuckDBPyConnection, file: str, zone: str | None) -> str:
+def _stated_zone(con: duckdb.DuckDBPyConnection, file: str, landed: Landed, zone: str | None) -> str:
     """The zone that the file names. InputError unless it is one, the same everywhere, and no other was asked for."""
-    found = con.execute(f"SELECT {ZONE_COLUMN}, min(source_row) FROM landed GROUP BY 1 ORDER BY 2 LIMIT 2").fetchall()
+    found = con.execute(
+        f"SELECT {ZONE_COLUMN}, min(source_row) FROM {landed.relation} GROUP BY 1 ORDER BY 2 LIMIT 2"
+    ).fetchall()
     stated, row = found[-1]
     try:
         zone_named(stated or "")
@@ -120,59 +129,76 @@ def _check_headers(file: str, headers: Sequence[str], spec: FileSpec) -> None:
         raise InputError(problems)
 
 
-def _bad_cells(
-    con: duckdb.DuckDBPyConnection, file: str, present: Sequence[Column], spec: FileSpec, zone: str | None
+def _cell(column: Column, landed: Landed, zone: str | None) -> Cell:
+    kept = landed.types.get(column.name)
+    return (native_cell(column, kept, zone) if kept else None) or text_cell(column, zone)
+
+
+def _convert(con: duckdb.DuckDBPyConnection, landed: Landed, present: Sequence[Present], spec: FileSpec) -> bool:
+    """Create `staged` from the landed file, reading each cell once; return whether no cell is bad.
+
+    Which one is, is found out only then.
+    """
+    fields = [f"{_value(wanted, present)} AS {identifier(wanted.field)}" for wanted in spec.unique_fields()]
+    bad = " OR ".join([f"({bad})" for bad, *_ in _checks(present, spec)] or ["false"])
+    rounded = " OR ".join([f"({cell.is_rounded})" for _, cell in present if cell.is_rounded] or ["false"])
+    flags = [f"coalesce({bad}, false) AS {identifier(BAD)}", f"coalesce({rounded}, false) AS {identifier(ROUNDED)}"]
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE staged AS SELECT source_row, {', '.join(fields + flags)} FROM {landed.relation}"
+    )
+    return con.execute(f"SELECT 1 FROM staged WHERE {identifier(BAD)} LIMIT 1").fetchone() is None
+
+
+def _value(wanted: Column, present: Sequence[Present]) -> str:
+    """Where several present columns feed the field, the one listed last wins, row by row, if it is filled."""
+    found = [cell.value for column, cell in reversed(present) if column.field == wanted.field]
+    return f"coalesce({', '.join(found)})" if found else f"CAST(NULL AS {wanted.kind.sql_type})"
+
+
+def _accept(con: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+    """Leave only the fields in `staged`; return how many rows there are, and how many with rounded money."""
+    ((count, rounded),) = con.execute(
+        f"SELECT count(*), count(*) FILTER (WHERE {identifier(ROUNDED)}) FROM staged"
+    ).fetchall()
+    for flag in (BAD, ROUNDED):
+        con.execute(f"ALTER TABLE staged DROP COLUMN {identifier(flag)}")
+    con.execute("DROP TABLE IF EXISTS landed")
+    return int(count), int(rounded)
+
+
+def _checks(present: Sequence[Present], spec: FileSpec) -> list[tuple[str, str, str | None, str]]:
+    """Predicate of a bad row, message, column to name, and the SQL of what to show of it."""
+    checks: list[tuple[str, str, str | None, str]] = [
+        (bad, message, column.name, f"CAST({identifier(column.name)} AS VARCHAR)")
+        for column, cell in present
+        for bad, message in cell.checks
+    ]
+    given = [f"({identifier(name)} IS NOT NULL)::INT" for name in spec.one_of if name in {c.name for c, _ in present}]
+    if given:
+        message = f"exactly one of {', '.join(spec.one_of)} must be given, found"
+        checks.append((f"{' + '.join(given)} <> 1", message, None, " + ".join(given)))
+    return checks
+
+
+def _problems(
+    con: duckdb.DuckDBPyConnection, file: str, landed: Landed, present: Sequence[Present], spec: FileSpec
 ) -> list[Problem]:
+    """The first problems of each check, in the order of the file."""
+    checks = _checks(present, spec)
+    any_bad = ", ".join(f"bool_or({bad})" for bad, *_ in checks)
+    (found,) = con.execute(f"SELECT {any_bad} FROM {landed.relation}").fetchall()
     problems: list[Problem] = []
-    for column in present:
-        for bad_sql, message in cell_checks(column, spec.zone or zone):
-            rows = con.execute(
-                f"SELECT source_row, {identifier(column.name)} FROM landed WHERE {bad_sql} "
-                f"ORDER BY 1 LIMIT {MAX_PROBLEMS_PER_COLUMN}"
-            ).fetchall()
-            problems += [
-                Problem(file, message if value is None else f"{quoted(value)} {message}", row, column.name)
-                for row, value in rows
-            ]
-    problems += _bad_rows(con, file, spec, {column.name for column in present})
+    for is_broken, (bad, message, column, shown) in zip(found, checks, strict=True):
+        if not is_broken:
+            continue
+        rows = con.execute(
+            f"SELECT source_row, {shown} FROM {landed.relation} WHERE {bad} ORDER BY 1 LIMIT {MAX_PROBLEMS_PER_COLUMN}"
+        ).fetchall()
+        problems += [Problem(file, _said(message, value, column), row, column) for row, value in rows]
     return sorted(problems, key=lambda problem: (problem.row or 0, problem.column or ""))
 
 
-def _bad_rows(con: duckdb.DuckDBPyConnection, file: str, spec: FileSpec, present: set[str]) -> list[Problem]:
-    names = [name for name in spec.one_of if name in present]
-    if not names:
-        return []
-    given = " + ".join(f"({identifier(name)} IS NOT NULL)::INT" for name in names)
-    rows = con.execute(
-        f"SELECT source_row, {given} FROM landed WHERE {given} <> 1 ORDER BY 1 LIMIT {MAX_PROBLEMS_PER_COLUMN}"
-    ).fetchall()
-    return [
-        Problem(file, f"exactly one of {', '.join(spec.one_of)} must be given, found {count}", row)
-        for row, count in rows
-    ]
-
-
-def _to_typed(
-    con: duckdb.DuckDBPyConnection,
-    file: str,
-    digest: str,
-    present: Sequence[Column],
-    spec: FileSpec,
-    zone: str | None,
-) -> Staged:
-    selected = [
-        f"{_typed_or_null(column, present, spec.zone or zone)} AS {identifier(column.field)}"
-        for column in spec.unique_fields()
-    ]
-    con.execute(f"CREATE OR REPLACE TEMP TABLE staged AS SELECT source_row, {', '.join(selected)} FROM landed")
-    finer = " OR ".join(column.is_finer_than_stored() for column in present if column.kind.is_money) or "false"
-    row = con.execute(f"SELECT count(*), count(*) FILTER (WHERE {finer}) FROM landed").fetchone()
-    con.execute("DROP TABLE landed")
-    count, rounded = row if row else (0, 0)
-    return Staged("staged", file, digest, int(count), int(rounded))
-
-
-def _typed_or_null(wanted: Column, present: Sequence[Column], zone: str | None) -> str:
-    """Where several present columns feed the field, the one listed last wins, row by row, if it is filled."""
-    found = [column.typed(zone) for column in reversed(present) if column.field == wanted.field]
-    return f"coalesce({', '.join(found)})" if found else f"CAST(NULL AS {wanted.kind.sql_type})"
+def _said(message: str, value: object, column: str | None) -> str:
+    if column is None:
+        return f"{message} {value}"
+    return message if value is None else f"{quoted(str(value))} {message}"

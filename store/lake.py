@@ -109,6 +109,10 @@ class Lake:
         row = self.connection.execute("SELECT max(snapshot_id) FROM lake.snapshots()").fetchone()
         return int(row[0]) if row else 0
 
+    def prepare(self, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        """Run `work`, which touches temporary tables only, outside any transaction; LakeError as from `write`."""
+        return _retried(lambda: work(self.connection))
+
     def write(self, change: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Run `change` in one transaction: lock, begin, change, sync new files, commit.
 

@@ -109,6 +109,15 @@ def rows_of(
     return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
 
+def first_rows(
+    con: duckdb.DuckDBPyConnection, file: SqlFile, order: str, limit: int
+) -> tuple[list[tuple[Any, ...]], int]:
+    """Run a query file without parameters; return its first rows by a column, and how many rows there are."""
+    query = f"SELECT *, count(*) OVER () FROM ({file.text}) ORDER BY {order} LIMIT {limit}"
+    found = con.execute(query).fetchall()
+    return [row[:-1] for row in found], int(found[0][-1]) if found else 0
+
+
 def tables_read(con: duckdb.DuckDBPyConnection, query: str) -> set[str]:
     """Names of the tables and views that a query reads, from its parsed form; its own WITH names are left out."""
     row = con.execute("SELECT json_serialize_sql($query)", {"query": query}).fetchone()

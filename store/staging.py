@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from store.intake import Staged, file_sha256
-from store.landing import land_text
+from store.landing import land, told
 from store.sqltext import identifier
 
 if TYPE_CHECKING:
@@ -44,11 +44,14 @@ def table_records(
 
     Raises InputError when the file cannot be read. The connection serves nothing else until the last row is taken.
     """
-    present = set(land_text(con, path, spec))
-    names = [name for name in wanted if name in present]
+    landed = land(con, path, spec, texts=wanted)
+    names = [name for name in wanted if name in landed.headers]
     selected = ", ".join(["source_row", *map(identifier, names)])
-    found = con.execute(f"SELECT {selected} FROM landed ORDER BY source_row")
-    while rows := found.fetchmany(RECORDS_AT_ONCE):
+    with told(path):
+        found = con.execute(f"SELECT {selected} FROM {landed.relation} ORDER BY source_row")
+        rows = found.fetchmany(RECORDS_AT_ONCE)
+    while rows:
         for row, *values in rows:
             yield row, dict(zip(names, values, strict=True))
-    con.execute("DROP TABLE landed")
+        rows = found.fetchmany(RECORDS_AT_ONCE)
+    con.execute("DROP TABLE IF EXISTS landed")

@@ -7,15 +7,18 @@ from pathlib import Path
 import click
 
 from chargeback.kinds import KINDS
-from chargeback.load import LoadOptions, load_files
+from chargeback.load import LoadOptions, QuarantineError, load_charges, load_files
+from chargeback.sources.judging import identity_files
+from chargeback.sources.providers import PROVIDERS
 from chargeback.tokens.staging import FORMATS
 from chargeback.tokens.usage import LogOptions
 from fleet.config import CONFIG_FILE
-from fleet.errors import ConfigError, InputError, one_line
+from fleet.errors import ConfigError, InputError, one_line, quoted
 from fleet.period import zone_named
 from services.agent.doctor import examine_node
 from services.commands.options import FOLDER, in_workspace
 from services.doctor import examine
+from services.explaining_charges import flag_lines, verdict_lines
 from services.finding import has_failed, lines
 from services.terminal import complain, progress, say
 from services.workspace import Workspace, create
@@ -40,11 +43,19 @@ def init(folder: Path) -> None:
 )
 @click.option(
     "--provider",
-    type=click.Choice(["focus"]),
+    type=click.Choice(list(PROVIDERS)),
     default="focus",
     show_default=True,
-    help="Dialect of a charges file.",
+    help="Whose charges they are.",
 )
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="IDENTITY",
+    help="Count charges although they break this identity of billing, such as I6.",
+)
+@click.option("--explain", is_flag=True, help="Charges: say what was accepted, flagged and rejected, and why.")
 @click.option(
     "--format",
     "log_format",
@@ -86,12 +97,15 @@ def load(
     tenant: str | None,
     time_zone: str | None,
     ignored: tuple[str, ...],
+    accepted: tuple[str, ...],
     *,
+    explain: bool,
     all_problems: bool,
 ) -> None:
     """Load input files (CSV or Parquet; logs of tokens: JSON lines): all of them or none.
 
-    KIND is inventory, devices, holdings, demand, charges, invoices, quotas, teams or tokens.
+    KIND is inventory, devices, holdings, demand, charges, invoices, commitments, reservations, assets, prices,
+    rates, quotas, teams or tokens.
 
     A file replaces what an earlier file of the same name said. Content that is already loaded is left alone.
     """
@@ -99,10 +113,19 @@ def load(
     if time_zone:
         _check_zone(time_zone)
     log = _log_options(kind, log_format, servers, tenant, time_zone)
-    options = LoadOptions(provider, time_zone, ignored, log)
+    _check_charge_options(kind, provider, accepted, explain=explain)
+    options = LoadOptions(provider, time_zone, ignored, accepted, log)
     with workspace.open_lake() as lake, progress(f"load {kind}", len(files)) as step:
         try:
-            loaded = load_files(lake, kind, files, options, progress=step)
+            if kind == "charges":
+                verdicts = load_charges(lake, files, options, progress=step)
+                loaded = [verdict.loaded for verdict in verdicts]
+            else:
+                verdicts, loaded = [], load_files(lake, kind, files, options, progress=step)
+        except QuarantineError as error:
+            for line in verdict_lines(error.verdict) if explain else ():
+                say(line)
+            raise
         except InputError as error:
             for problem in error.problems[:-1] if all_problems else ():
                 complain(f"gputally: {problem}")
@@ -113,6 +136,9 @@ def load(
         elsewhere = f" as {one_line(result.same_as)}" if result.same_as not in (None, result.source) else ""
         note = f"already loaded{elsewhere}, nothing to do" if result.outcome == "unchanged" else result.outcome
         say(f"{one_line(result.source)}: {result.row_count:,} rows, {note}")
+    for verdict in verdicts:
+        for line in verdict_lines(verdict) if explain else flag_lines(verdict):
+            say(line)
 
 
 @click.command()
@@ -143,6 +169,15 @@ def _log_options(
     if not all(name for _, name in pairs) or len(dict(pairs)) < len(pairs):
         raise ConfigError("--server takes NAME once, and FOUND=NAME once for each FOUND")
     return LogOptions(log_format, zone, tenant, tuple(pairs))
+
+
+def _check_charge_options(kind: str, provider: str, accepted: tuple[str, ...], *, explain: bool) -> None:
+    if kind != "charges" and (provider != "focus" or accepted or explain):
+        raise ConfigError("--provider, --accept and --explain are for charges")
+    known = [file.header["Identity"] for file in identity_files()]
+    for name in accepted:
+        if name not in known:
+            raise ConfigError(f"--accept takes one of {', '.join(known)}, not {quoted(name)}")
 
 
 def _check_zone(name: str) -> None:

@@ -55,6 +55,24 @@ def load(lake: Lake, source: str, content: str, **options: str) -> Loaded:
     return lake.write(change)
 
 
+@pytest.mark.parametrize(("rows", "number", "is_sorted"), [(3, "-range", True), (40_000, "(range + 7) % 40000", False)])
+def test_rows_are_written_in_the_order_of_their_file_unless_they_nearly_are(
+    lake: Lake, rows: int, number: str, *, is_sorted: bool
+) -> None:
+    def change(con: duckdb.DuckDBPyConnection) -> list[tuple[int]]:
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE staged AS SELECT {number} AS source_row, 'p' AS pool FROM range(?)", [rows]
+        )
+        staged = Staged("staged", "order.csv", f"sha of {rows}", rows, 0)
+        landed = land(con, staged=staged, kind="quotas", table="quota", fields=["pool"], options={}, control_field=None)
+        query = "SELECT source_row FROM lake.quota WHERE snapshot_id = ?"
+        return con.execute(query, [landed.snapshot_id]).fetchall()
+
+    written = lake.write(change)
+    assert len(written) == rows
+    assert (written == sorted(written)) == is_sorted
+
+
 def shown(lake: Lake, run: str) -> dict[str, int]:
     """The contents of one run that count now, with their rows."""
     show_current(lake.connection)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
 # What a file says first, by its folder; elsewhere Purpose and Grain. All files end with what they read.
-HEADS = {"checks": ("Check",), "inputs": ("Rule", "Kind")}
+HEADS = {"checks": ("Check",), "identities": ("Identity", "Severity", "Purpose"), "inputs": ("Rule", "Kind")}
 MONEY = r"\"?\w*(?:cost|amount|price|total)\"?"
 FLOAT = r"(?:DOUBLE(?:\s+PRECISION)?|FLOAT[48]?|REAL)"
 FLOAT_MONEY = re.compile(
