@@ -2,7 +2,8 @@
 
 The fields are the schema: their names are the allowed keys, their types say what a value must
 be, their defaults fill what is absent. A class may judge its own values in `__post_init__` by
-raising `FieldError`. Whatever is wrong is reported with the dotted path of the key.
+raising `FieldError`. Whatever is wrong is reported with the dotted path of the key. Where a table
+may be one of several classes, each has a field `kind` of its own word, and the table names it.
 """
 
 import re
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from fleet.address import split_address
 from fleet.errors import quoted
@@ -20,6 +21,8 @@ T = TypeVar("T")
 
 KEYS = "keys"
 """Metadata of a `Mapping` field: the tuple of keys it may have."""
+KIND = "kind"
+"""The key that tells which of several classes a table is."""
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
 _TYPE_NAMES = types.MappingProxyType(
@@ -84,11 +87,22 @@ def _bound(hint: Any, value: object, path: str, field: Field[Any]) -> object:
             _refuse_unknown(entries, field.metadata[KEYS], path)
         of = get_args(hint)[1]
         return {key: _bound(of, item, _join(path, key), field) for key, item in entries.items()}
+    if origin in (types.UnionType, Union):
+        return _one_class(get_args(hint), cast("dict[str, object]", _typed(dict, value, path)), path)
     if is_dataclass(hint):
         return bind(cast("type[object]", hint), cast("dict[str, object]", _typed(dict, value, path)), path)
     if hint is Path:
         return Path(cast("str", _typed(str, value, path)))
     return _typed(hint, value, path)
+
+
+def _one_class(classes: tuple[type[object], ...], table: Mapping[str, object], path: str) -> object:
+    """The table as that of the classes whose `kind` it names."""
+    by_kind = {get_args(get_type_hints(cls)[KIND])[0]: cls for cls in classes}
+    if KIND not in table:
+        raise BindError(f"{_join(path, KIND)} is missing: one of {', '.join(map(repr, by_kind))}")
+    kind = _one_of(tuple(by_kind), table[KIND], _join(path, KIND))
+    return bind(by_kind[cast("str", kind)], table, path)
 
 
 def _typed(expected: type, value: object, path: str) -> object:

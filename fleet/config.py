@@ -21,6 +21,7 @@ from fleet.identity import bounded_name
 from fleet.ledger_config import Server, SpareReplicas, TokenWeights
 from fleet.money import minor_unit_digits
 from fleet.period import zone_named
+from fleet.sources_config import SOURCES_TEMPLATE, Source, check_names
 
 CONFIG_FILE = "gputally.toml"
 
@@ -67,7 +68,8 @@ class Lake:
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """How costs are counted. `quota_source` names the loaded quota file that decides when two
-    disagree; empty means the one loaded first."""
+    disagree; empty means the one loaded first. `invoice_tax` says whether teams pay a tax that
+    only the invoice states."""
 
     currency: str = "USD"
     time_zone: str = "UTC"
@@ -75,6 +77,7 @@ class Ledger:
     node_split: Literal["gpu_bound"] = "gpu_bound"
     central_team: str = "platform"
     quota_source: str = ""
+    invoice_tax: Literal["share", "leave"] = "share"
     token_weights: TokenWeights = field(default_factory=TokenWeights)
     weight_basis: Literal["fixed", "measured"] = "fixed"
     servers: tuple[Server, ...] = ()
@@ -129,9 +132,11 @@ class Config:
     portal: Portal = field(default_factory=Portal)
     hub: Hub = field(default_factory=Hub)
     agent: Agent = field(default_factory=Agent)
+    sources: tuple[Source, ...] = ()
 
     def __post_init__(self) -> None:
-        """Fill in the default policies and make the mapping read-only."""
+        """Fill in the default policies and make the mapping read-only; refuse two sources of one name."""
+        check_names(self.sources)
         defaults = {kind: PoolPolicy(policy) for kind, policy in DEFAULT_POLICIES.items()}
         for kind in self.pools.keys() - defaults.keys():
             raise FieldError("pools", f"{quoted(kind)} is not a kind of pool with a policy")
@@ -139,7 +144,7 @@ class Config:
 
     def __reduce__(self) -> tuple[type["Config"], tuple[Any, ...]]:
         """Pickle by parts, for worker processes; a read-only mapping does not pickle itself."""
-        return Config, (self.lake, self.ledger, dict(self.pools), self.portal, self.hub, self.agent)
+        return Config, (self.lake, self.ledger, dict(self.pools), self.portal, self.hub, self.agent, self.sources)
 
     def policy(self, kind: str) -> Policy:
         """The policy of a kind of pool; ValueError for a kind that has none."""
@@ -158,7 +163,8 @@ catalog = "lake/catalog.sqlite"
 data = "lake/data"
 
 [ledger]
-# Currency of the books (ISO 4217).
+# Currency in which a fleet that is billed in several is reported (ISO 4217). Statements are booked
+# in the currencies of their invoices.
 currency = "USD"
 # Time zone in which reports show days; the books themselves are kept in UTC.
 time_zone = "UTC"
@@ -170,6 +176,9 @@ node_split = "gpu_bound"
 central_team = "platform"
 # The quota file that decides when two disagree; empty is the one loaded first.
 quota_source = ""
+# A tax that the invoice states and no charge line carries: "share", teams pay it like other tax, or
+# "leave", it stays out of the statement and the bridge names it.
+invoice_tax = "share"
 # What a token weighs when tenants share the cost of a model server: uncached input, cached input
 # and output, as decimals in text. Weights divide a cost, they never change a total.
 token_weights = { input = "1", cached_input = "0.1", output = "4" }
@@ -218,7 +227,7 @@ notice = ""
 # that page Serving compares with; a path relative to this folder, empty for none.
 api_prices = ""
 """
-TEMPLATE += HUB_TEMPLATE + AGENT_TEMPLATE
+TEMPLATE += HUB_TEMPLATE + AGENT_TEMPLATE + SOURCES_TEMPLATE
 """The file that a new workspace gets."""
 
 

@@ -98,6 +98,10 @@ class NotBuiltError(GputallyError):
     """The period asked for has not been built, or not yet closed."""
 
 
+class SourceError(GputallyError):
+    """A provider's service does not answer, refuses, or says what cannot be understood; nothing of it was kept."""
+
+
 class MissingDependencyError(GputallyError):
     """An optional part of gputally is not installed; the message names the extra to install."""
 

@@ -9,7 +9,7 @@ from fleet.config import CONFIG_FILE, TEMPLATE, Config, load_config
 from fleet.errors import ConfigError
 from store.lake import Lake
 
-GITIGNORE = "# The lake is rebuilt from its inputs.\nlake/\n"
+GITIGNORE = "# The lake is rebuilt from its inputs, the cache is fetched again.\ncache/\nlake/\n"
 
 
 @dataclass(frozen=True, slots=True)

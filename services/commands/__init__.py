@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from services.commands.bill import prepaid, reconcile
 from services.commands.demo import demo, portal
 from services.commands.hub import hub, maintain
 from services.commands.inputs import doctor, init, load
 from services.commands.options import FOLDER
+from services.commands.owned import assets
 from services.commands.period import build, check, explain, export, statement
 from services.commands.read import read
+from services.commands.sync import sync
 from services.commands.tokens import tokens
 from services.commands.waste import waste
 
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
 
 
 _COMMANDS = (
-    init, load, build, check, statement, explain, export, tokens, waste, read, portal, hub, maintain, doctor, demo,
+    init, load, sync, build, check, statement, explain, export, prepaid, reconcile, assets, tokens, waste, read, portal,
+    hub, maintain, doctor, demo,
 )  # fmt: skip
 
 

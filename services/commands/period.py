@@ -14,11 +14,13 @@ from chargeback.checking import check_period
 from chargeback.explain import explain as explain_team
 from chargeback.finance_csv import csv_bytes, export_period, gpu_hours
 from chargeback.published import Row, published_build, statement_rows
+from chargeback.reporting import reported_rows
 from fleet.errors import CheckError, NotBuiltError, one_line
 from fleet.identity import CATEGORIES
 from fleet.money import format_money, format_plain, minor_unit_digits
 from fleet.period import month
 from services.commands.options import FOLDER, in_workspace
+from services.commands.reported import print_reported
 from services.explaining import explanation_lines
 from services.terminal import progress, say, table
 from services.workspace import Workspace
@@ -84,10 +86,19 @@ def check(folder: Path, period: str, *, strict: bool) -> None:
 @click.argument("period", type=PERIOD)
 @click.option("--team", metavar="T", help="Only this team's lines.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@click.option(
+    "--currency",
+    metavar="CODE",
+    help="Every line in this reporting currency, at the period's rates; the booked amount stands beside it.",
+)
 @in_workspace
-def statement(folder: Path, period: str, team: str | None, form: str) -> None:
+def statement(folder: Path, period: str, team: str | None, form: str, currency: str | None) -> None:
     """Print the published statement of PERIOD."""
     workspace = Workspace.at(folder)
+    if currency:
+        with workspace.open_lake(read_only=True) as lake:
+            print_reported(reported_rows(lake.connection, period, currency, team), form)
+        return
     with workspace.open_lake(read_only=True) as lake:
         if form == "csv":
             sys.stdout.buffer.write(csv_bytes(lake.connection, period, team))
