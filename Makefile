@@ -22,7 +22,7 @@ demo: setup  ## load, build, check and export the bundled real month, then serve
 test: $(VENV)/.test $(VENV)/.project parts  ## run every check and test (ARGS="-k money"; JOBS=0 one process; PARTS=0 installs no programs)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
-bench: $(VENV)/.test $(VENV)/.project $(VENV)/.bench  ## measure the agent beside its peer and print ratios (SECONDS=60)
+bench: $(VENV)/.test $(VENV)/.project $(VENV)/.bench  ## measure the agent beside its peer and a load beside a bare copy; prints ratios (SECONDS=60)
 	$(BIN)/python -m bench $(SECONDS)
 
 lint: $(VENV)/.test $(VENV)/.project  ## ruff, mypy --strict and the import contracts, all of them even if one fails
