@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from chargeback.checks import failed_checks
 from chargeback.publishing import publish
+from chargeback.reporting import convert_statement
 from chargeback.serving import show_servers, show_settings
 from chargeback.statement import book_statement
 from fleet.config import config_fingerprint
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from fleet.config import Config
     from store.lake import Connection, Lake
 
-SMALL_INPUTS = ("node", "device", "team_rule", "quota", "invoice")
+SMALL_INPUTS = ("node", "device", "team_rule", "quota", "invoice", "asset")
 """Inputs that several steps read and that fit in memory: read from the lake once per build."""
 STATEMENT_STEP = "statement_exact"
 """After this step the statement is rounded and booked; later steps read it."""
@@ -105,6 +106,7 @@ def run_model(con: Connection, period: str, version: int, *, progress: Callable[
         materialise(con, step, values)
         if step.name == STATEMENT_STEP:
             book_statement(con, period, version)
+            convert_statement(con, period)
 
 
 def parameters(period: str) -> dict[str, Any]:
@@ -155,7 +157,10 @@ def _telemetry(con: Connection, period: str) -> list[list[str]]:
 
 def _show_minor_units(con: Connection) -> None:
     con.execute("CREATE OR REPLACE TEMP TABLE minor_unit (currency VARCHAR, minor_unit DECIMAL(18, 6))")
-    found = con.execute("SELECT billing_currency FROM charge UNION SELECT currency FROM invoice").fetchall()
+    found = con.execute(
+        "SELECT billing_currency FROM charge UNION SELECT currency FROM invoice "
+        "UNION SELECT coalesce(currency, reporting_currency) FROM asset CROSS JOIN setting"
+    ).fetchall()
     for (currency,) in found:
         con.execute(
             "INSERT INTO minor_unit VALUES (?, CAST(? AS DECIMAL(18, 6)))",

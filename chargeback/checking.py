@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fleet.config import Config
     from store.lake import Connection
 
-COMPARED = ("posting", "statement_line", "bridge", "gap")
+COMPARED = ("posting", "statement_line", "bridge", "gap", "prepaid", "invoice_total")
 """Published tables that take the place of the recomputed ones before the checks run."""
 
 

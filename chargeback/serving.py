@@ -30,15 +30,24 @@ def show_servers(con: Connection, ledger: Ledger) -> None:
 
 
 def show_settings(con: Connection, ledger: Ledger) -> None:
-    """Show the one-row temporary table `setting`: the central team, token weights and limits of spare replicas.
+    """Show the one-row temporary table `setting`: what model steps need to know of the configuration.
 
-    Weights and limits are in millionths, the observed time in days.
+    The central team, token weights and limits of spare replicas (in millionths), what becomes of tax that only an
+    invoice states, and the currency of reports.
     """
     weights, spare = ledger.token_weights, ledger.spare_replicas
     con.execute(
         "CREATE OR REPLACE TEMP TABLE setting AS SELECT ? AS central_team, CAST(? AS BIGINT) AS input_weight, "
         "CAST(? AS BIGINT) AS cached_input_weight, CAST(? AS BIGINT) AS output_weight, ? AS weight_basis, "
         "CAST(? AS BIGINT) AS spare_running_millionths, CAST(? AS BIGINT) AS spare_kv_millionths, "
-        "CAST(? AS BIGINT) AS spare_observed_days",
-        [ledger.central_team, *weights.millionths(), ledger.weight_basis, *spare.millionths(), spare.observed_days],
+        "CAST(? AS BIGINT) AS spare_observed_days, ? AS invoice_tax, ? AS reporting_currency",
+        [
+            ledger.central_team,
+            *weights.millionths(),
+            ledger.weight_basis,
+            *spare.millionths(),
+            spare.observed_days,
+            ledger.invoice_tax,
+            ledger.currency,
+        ],
     )

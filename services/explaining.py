@@ -65,8 +65,16 @@ def _weight(weight: Decimal, line: Row) -> str:
 
 
 def _charge_line(charge: Row) -> str:
+    cost = charge["billed_cost"] or charge["effective_cost"]
     return (
-        f"  {charge['part']:,.6f} of {charge['billed_cost'].normalize():,f} {charge['currency']}  "
+        f"  {charge['part']:,.6f} of {cost.normalize():,f} {charge['currency']}  "
         f"{one_line(charge['source_file'])} row {charge['source_row']}, "
-        f"{one_line(charge['resource_id'] or 'no resource')}, {charge['charge_period_start']:%Y-%m-%d %H:%M} UTC"
+        f"{one_line(_what(charge))}, {charge['charge_period_start']:%Y-%m-%d %H:%M} UTC"
     )
+
+
+def _what(charge: Row) -> str:
+    """The resource; of owned hardware, whose rows have several parts, the part."""
+    if charge["invoice_id"] == "self-issued":
+        return str(charge["charge_description"])
+    return str(charge["resource_id"] or "no resource")

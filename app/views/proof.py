@@ -22,6 +22,7 @@ def show_bridge(page: Page) -> None:
         currency = row["currency"]
         terms = [
             ("Sum of statement lines", row["statement_total"]),
+            *([("of them tax that only the invoice states", row["invoice_tax"])] if row["invoice_tax"] else []),
             ("Change in prepaid: paid and not yet consumed", row["prepaid_change"]),
             ("On the invoice, absent from the export (tax)", row["absent_from_export"]),
             ("Rounding below the minor unit", row["rounding"]),

@@ -1,7 +1,8 @@
--- Check: what left the invoice accounts equals the billed cost of the period's charges, plus the invoice's own rounding.
+-- Check: what left the invoice accounts equals the billed cost of the period's charges, plus what the invoice itself asks beyond them
+--   (its own rounding, tax that no line carries).
 -- Invariant: 1
 -- Tier: always
--- Reads: posting, charge_span, posting_rounding
+-- Reads: posting, charge_span, posting_invoice
 
 WITH posted AS (
     SELECT from_account AS account, currency, sum(amount) AS posted
@@ -10,11 +11,11 @@ WITH posted AS (
 billed AS (
     SELECT 'invoice:' || issuer AS account, currency, sum(billed_cost) AS billed FROM charge_span GROUP BY ALL
 ),
-rounding AS (
-    SELECT from_account AS account, currency, from_pico(amount_pico) AS rounding FROM posting_rounding
+asked AS (
+    SELECT from_account AS account, currency, from_pico(sum(amount_pico)) AS asked FROM posting_invoice GROUP BY ALL
 )
 SELECT account, currency, billed, coalesce(posted, 0) AS posted
 FROM billed
 FULL JOIN posted USING (account, currency)
-LEFT JOIN rounding USING (account, currency)
-WHERE coalesce(billed, 0) + coalesce(rounding, 0) <> coalesce(posted, 0)
+LEFT JOIN asked USING (account, currency)
+WHERE coalesce(billed, 0) + coalesce(asked, 0) <> coalesce(posted, 0)

@@ -1,8 +1,9 @@
 -- Purpose: step 1 of the ledger: charges leave the invoice for nodes and pools; what is paid but not yet consumed, or
 --   consumed but paid earlier, goes through the prepaid account of its commitment.
---   An instance that was two nodes within an hour (renamed, moved) is shared between them by what each could hold.
+--   An instance that was two nodes within an hour (renamed, moved) is shared between them by what each could hold. Owned
+--   hardware goes to its node by name.
 -- Grain: none
--- Reads: charge_span, charge_hour, node_hour
+-- Reads: charge_span, charge_hour, commitment_hour, node_hour
 
 WITH seat AS (
     SELECT
@@ -13,6 +14,12 @@ WITH seat AS (
             cluster, node, hour_number, pool, gpu_model, resource_id,
             CAST(greatest(capacity_gpu_microseconds, 1) AS HUGEINT) AS share
         FROM node_hour WHERE resource_id IS NOT NULL
+        UNION ALL
+        SELECT
+            cluster, node, hour_number, pool, gpu_model, node_account(cluster, node) AS resource_id,
+            CAST(greatest(capacity_gpu_microseconds, 1) AS HUGEINT) AS share
+        FROM node_hour
+        WHERE node_account(cluster, node) IN (SELECT node_resource_id FROM charge_span WHERE snapshot_id = 'asset')
     )
 ),
 target AS (
@@ -28,6 +35,7 @@ target AS (
     FROM charge_hour AS c
     LEFT JOIN seat AS n
         ON n.resource_id = c.node_resource_id AND n.hour_number = c.hour_number
+    WHERE c.kind <> 'commitment'  -- those are shared by use
 ),
 consumed AS (
     SELECT
@@ -37,7 +45,7 @@ consumed AS (
             AS to_account,
         coalesce(node_pool, issuer) AS pool, gpu_model, amount_pico,
         snapshot_id AS charge_snapshot_id, source_row AS charge_row
-    FROM target
+    FROM (FROM target UNION ALL BY NAME FROM commitment_hour)
 ),
 paid AS (
     SELECT

@@ -3,7 +3,7 @@
 --   even: 1 for every team that held anything there; quota: the team's quota that it did not hold, priced hour by hour;
 --   central: the central team. Where a policy finds no weight at all, the central team pays: never 0/0.
 -- Grain: currency, pool, kind, team
--- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, posting_server, node_hour_cost, held_hour, quota_hour, policy, setting
+-- Reads: posting_charge, posting_invoice, posting_node, posting_capacity, posting_server, node_hour_cost, held_hour, quota_hour, policy, setting
 
 WITH direct AS (
     SELECT currency, pool, team, amount_pico
@@ -18,7 +18,7 @@ inflow AS (
     SELECT currency, pool, split_part(to_account, '/', -1) AS kind
     FROM (
         FROM posting_charge SELECT currency, pool, to_account
-        UNION ALL FROM posting_rounding SELECT currency, pool, to_account
+        UNION ALL FROM posting_invoice SELECT currency, pool, to_account
         UNION ALL FROM posting_node SELECT currency, pool, to_account
         UNION ALL FROM posting_capacity SELECT currency, pool, to_account
         UNION ALL FROM posting_server SELECT currency, pool, to_account

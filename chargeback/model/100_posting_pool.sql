@@ -2,7 +2,7 @@
 --   time sums to the same total. Money and GPU time are split alike; each team gets F(end) - F(start) of
 --   F(t) = amount * t // total weight with teams laid end to end by name.
 -- Grain: none
--- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, posting_server, pool_weight
+-- Reads: posting_charge, posting_invoice, posting_node, posting_capacity, posting_server, pool_weight
 
 WITH inflow AS (
     SELECT
@@ -11,7 +11,7 @@ WITH inflow AS (
     FROM (
         FROM posting_charge SELECT currency, pool, to_account, hour_number, gpu_model, amount_pico, 0 AS gpu_microseconds
         UNION ALL BY NAME
-        FROM posting_rounding SELECT currency, pool, to_account, hour_number, NULL AS gpu_model, amount_pico, 0 AS gpu_microseconds
+        FROM posting_invoice SELECT currency, pool, to_account, hour_number, NULL AS gpu_model, amount_pico, 0 AS gpu_microseconds
         UNION ALL BY NAME
         FROM posting_node SELECT currency, pool, to_account, hour_number, gpu_model, amount_pico, gpu_microseconds
         UNION ALL BY NAME

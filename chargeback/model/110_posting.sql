@@ -1,6 +1,6 @@
 -- Purpose: the ledger of the period: every movement of money, from the invoice to a team.
 -- Grain: none
--- Reads: posting_charge, posting_rounding, posting_node, posting_capacity, posting_server, posting_pool
+-- Reads: posting_charge, posting_invoice, posting_node, posting_capacity, posting_server, posting_pool
 
 SELECT
     $period AS period, step, currency, hour_at(hour_number) AS hour_start, from_account, to_account, category, team, pool,
@@ -8,7 +8,7 @@ SELECT
     charge_snapshot_id, charge_row
 FROM (
     FROM posting_charge
-    UNION ALL BY NAME FROM posting_rounding
+    UNION ALL BY NAME FROM posting_invoice
     UNION ALL BY NAME FROM posting_node
     UNION ALL BY NAME FROM posting_capacity
     UNION ALL BY NAME FROM posting_server

@@ -1,6 +1,6 @@
 -- Purpose: everything that could not be priced, matched or mapped, counted and named; never silently zero.
 -- Grain: none
--- Reads: node_hour, node_hour_cost, posting_charge, charge_span, held_hour, statement_exact, quota_conflict, team_rule, invoice, posting_node, posting_capacity, token_hour, token_cost, server_hour
+-- Reads: node_hour, node_hour_cost, posting_charge, charge_span, held_hour, statement_exact, quota_conflict, team_rule, bill_gap, asset_gap, posting_node, posting_capacity, token_hour, token_cost, server_hour
 
 WITH inside AS (
     SELECT * FROM node_hour
@@ -17,14 +17,16 @@ unpriced AS (
 ),
 unmatched AS (
     SELECT
-        'unmatched_charge' AS kind, coalesce(s.resource_id, s.service_name, 'no resource') AS subject,
+        'unmatched_charge' AS kind,
+        coalesce(s.resource_id, s.service_name, CASE s.kind WHEN 'commitment' THEN s.commitment END, 'no resource') AS subject,
         min(p.hour_number) AS from_hour, max(p.hour_number) + 1 AS to_hour, NULL AS gpu_microseconds,
         from_pico(sum(p.amount_pico)) AS amount, p.currency,
-        CASE WHEN any_value(s.resource_id) IS NULL THEN 'usage that names no resource: overhead'
+        CASE WHEN any_value(s.kind) = 'commitment' THEN 'use of a commitment by a resource that the inventory does not name: overhead'
+             WHEN any_value(s.resource_id) IS NULL THEN 'usage that names no resource: overhead'
              ELSE 'usage of a resource that no inventory row names at that time: overhead' END AS reason
     FROM posting_charge AS p
     JOIN charge_span AS s ON s.snapshot_id = p.charge_snapshot_id AND s.source_row = p.charge_row
-    WHERE s.kind = 'usage' AND ends_with(p.to_account, '/overhead')
+    WHERE s.kind IN ('usage', 'commitment') AND ends_with(p.to_account, '/overhead')
     GROUP BY ALL
 ),
 unmapped AS (
@@ -80,15 +82,6 @@ unplaced AS (
     JOIN node_hour AS n USING (cluster, node, hour_number)
     WHERE h.is_placed AND h.held_gpu_microseconds > 0 AND n.capacity_gpu_microseconds = 0
     GROUP BY h.cluster, h.node
-),
-no_invoice AS (
-    SELECT
-        'missing_invoice' AS kind, issuer AS subject, NULL AS from_hour, NULL AS to_hour, NULL AS gpu_microseconds,
-        sum(billed_cost) AS amount, currency, 'charges without an invoice total to reconcile with' AS reason
-    FROM charge_span AS s
-    WHERE NOT EXISTS (FROM invoice AS i WHERE i.issuer = s.issuer AND i.currency = s.currency AND i.period = $period
-        AND lower(coalesce(i.status, '')) <> 'voided')
-    GROUP BY ALL
 ),
 no_team AS (
     SELECT
@@ -149,6 +142,6 @@ SELECT
 FROM (
     FROM unpriced UNION ALL BY NAME FROM unmatched UNION ALL BY NAME FROM unmapped UNION ALL BY NAME FROM misplaced
     UNION ALL BY NAME FROM over_held UNION ALL BY NAME FROM unplaced
-    UNION ALL BY NAME FROM no_invoice UNION ALL BY NAME FROM no_team
+    UNION ALL BY NAME FROM bill_gap UNION ALL BY NAME FROM asset_gap UNION ALL BY NAME FROM no_team
     UNION ALL BY NAME FROM conflict UNION ALL BY NAME FROM unserved UNION ALL BY NAME FROM no_server
 )

@@ -1,15 +1,19 @@
 -- Purpose: from each issuer's invoice to the statement, term by term:
 --   invoice total = statement lines + change in prepaid + lines absent from the export (tax) + rounding.
+--   Tax that only the invoice states is among the statement lines if it is shared; how much it is stands beside.
 --   The statement is rounded as a whole; an issuer's part of it is its exact cost rounded by largest remainder.
 -- Grain: issuer, currency
--- Reads: issuer_total, minor_unit, posting_rounding, statement_line
+-- Reads: issuer_total, minor_unit, posting_invoice, statement_line
 
-WITH joined AS (
+WITH asked AS (
+    SELECT issuer, currency, from_pico(sum(amount_pico)) AS amount FROM posting_invoice GROUP BY ALL
+),
+joined AS (
     SELECT
         t.*, t.billed_total - t.effective_total AS prepaid_change,
-        t.effective_total + coalesce(from_pico(r.amount_pico), 0) AS statement_exact
+        t.effective_total + coalesce(a.amount, 0) AS statement_exact
     FROM issuer_total AS t
-    LEFT JOIN posting_rounding AS r USING (issuer, currency)
+    LEFT JOIN asked AS a USING (issuer, currency)
 ),
 booked AS (
     SELECT currency, sum(amount) AS booked_total FROM statement_line GROUP BY ALL
@@ -38,7 +42,7 @@ shared AS (
 )
 SELECT
     $period AS period, issuer, currency, invoice_total, charge_count, billed_total, statement_total, prepaid_change,
-    absent_from_export,
+    absent_from_export, CAST(invoice_tax AS DECIMAL(38, 12)) AS invoice_tax,
     statement_exact - statement_total AS rounding,
     invoice_total - statement_total - prepaid_change - absent_from_export - (statement_exact - statement_total) AS difference
 FROM shared

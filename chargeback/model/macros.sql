@@ -14,6 +14,17 @@ CREATE OR REPLACE TEMP MACRO split_of(amount, part, whole) AS
     amount * (part // 1000000000) // whole * 1000000000
     + split_rest(amount, part, whole) // whole
     + CASE WHEN split_rest(amount, part, whole) % whole <> 0 THEN sign(amount) ELSE 0 END;
+-- Which account a charge's cost belongs to, by its FOCUS category, class and statuses.
+CREATE OR REPLACE TEMP MACRO charge_kind(category, class, commitment_status, reservation_status) AS
+    CASE
+        WHEN lower(class) = 'correction' THEN 'adjustment'
+        WHEN lower(category) = 'tax' THEN 'tax'
+        WHEN lower(category) = 'credit' THEN 'credit'
+        WHEN lower(category) = 'adjustment' THEN 'adjustment'
+        WHEN lower(commitment_status) = 'unused' OR lower(reservation_status) = 'unused' THEN 'unused_commitment'
+        WHEN lower(category) = 'usage' THEN 'usage'
+        ELSE 'overhead'
+    END;
 CREATE OR REPLACE TEMP MACRO seconds_of(moment) AS epoch_us(moment) // 1000000;
 CREATE OR REPLACE TEMP MACRO hour_at(hour_number) AS make_timestamptz(hour_number * 3600000000);
 -- As fleet.identity.node_account: a slash or percent sign in a cluster name (a cloud's resource name) is escaped.

@@ -2,5 +2,5 @@
 -- Grain: none
 -- Reads: device_hour
 
-SELECT $period AS period, hour_at(hour_number) AS hour_start, *
+SELECT $period AS period, hour_at(hour_number) AS hour_start, * EXCLUDE (energy_window_ms)
 FROM device_hour

@@ -1,11 +1,29 @@
 -- Purpose: the invoice lines behind one team's money in one category: its postings followed back through pools and nodes to
 --   charges. At each account and hour the team's part is spread over what flowed in, in proportion; integers throughout, so
 --   a part is short of the exact one by less than 10^-12 per step.
+--   For what the period used up of a commitment, the row of the commitments file stands, for a part of the cost of owned
+--   hardware that of the assets file.
 -- Grain: none
 -- Scope: team
--- Reads: posting, charge, snapshot
+-- Reads: posting, charge, commitment_charge, asset_charge, snapshot
 
-WITH RECURSIVE of_period AS (
+WITH RECURSIVE charge_line AS (
+    SELECT
+        snapshot_id, source_row, snapshot_id AS file_snapshot_id, part, coalesce(part_row, source_row) AS file_row,
+        invoice_issuer AS issuer, invoice_id, resource_id, charge_period_start, charge_description, billed_cost, effective_cost
+    FROM lake.charge
+    UNION ALL BY NAME
+    SELECT
+        snapshot_id, source_row, commitment_snapshot_id AS file_snapshot_id, commitment_row AS file_row, invoice_issuer AS issuer,
+        commitment_id AS resource_id, charge_period_start, 'amortised' AS charge_description, billed_cost, effective_cost
+    FROM lake.commitment_charge WHERE period = $period
+    UNION ALL BY NAME
+    SELECT
+        snapshot_id, source_row, asset_snapshot_id AS file_snapshot_id, asset_row AS file_row, invoice_issuer AS issuer, invoice_id,
+        resource_id, charge_period_start, charge_description, billed_cost, effective_cost
+    FROM lake.asset_charge WHERE period = $period
+),
+of_period AS (
     SELECT
         currency, hour_start, from_account, to_account, charge_snapshot_id, charge_row,
         CAST(amount * 1000000000000 AS HUGEINT) AS amount_pico, category, team
@@ -46,12 +64,13 @@ walk AS (
     WHERE w.charge_row IS NULL
 )
 SELECT
-    s.source AS source_file, w.charge_row AS source_row, c.invoice_issuer AS issuer, c.invoice_id, c.resource_id,
-    c.charge_period_start, c.charge_description, c.billed_cost, w.currency,
+    coalesce(c.part, s.source) AS source_file, c.file_row AS source_row, c.issuer, c.invoice_id, c.resource_id,
+    c.charge_period_start, c.charge_description, c.billed_cost, c.effective_cost, w.currency,
     CAST(sum(w.part_pico) AS DECIMAL(38, 0)) AS part_pico
 FROM walk AS w
-JOIN lake.charge AS c ON c.snapshot_id = w.charge_snapshot_id AND c.source_row = w.charge_row
-JOIN (SELECT snapshot_id, max(source) AS source FROM lake.snapshot GROUP BY snapshot_id) AS s USING (snapshot_id)
+JOIN charge_line AS c ON c.snapshot_id = w.charge_snapshot_id AND c.source_row = w.charge_row
+JOIN (SELECT snapshot_id AS file_snapshot_id, max(source) AS source FROM lake.snapshot GROUP BY snapshot_id) AS s
+    USING (file_snapshot_id)
 WHERE w.charge_row IS NOT NULL
 GROUP BY ALL
 ORDER BY abs(sum(w.part_pico)) DESC, source_file, source_row

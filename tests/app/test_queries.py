@@ -29,6 +29,10 @@ VALUES: dict[str, object] = {
     "teams": [TEAM],
 }  # fmt: skip
 
+NOT_IN_THE_DEMO = {"server_waste", "reporting_line", "asset_cost", "prepaid", "unmatched"}
+"""What the demo has nothing of: agents at its model servers, another currency, owned hardware, commitments, resources
+that only one side knows. These reports are tested with the cost model."""
+
 
 @pytest.fixture(scope="session")
 def month(demo_workspace: Path) -> Reports:
@@ -50,8 +54,7 @@ def test_a_team_gets_its_own_rows_only(month: Reports, name: str) -> None:
     assert "list_contains($teams, " in report(name).text
     rows = asked(month, ONE, name)
     if "team" in rows.schema.names:
-        # No agent watched the demo's model servers: what their engines did is tested with the cost model.
-        assert set(rows["team"].to_pylist()) == ({TEAM} if name != "server_waste" else set())
+        assert set(rows["team"].to_pylist()) == ({TEAM} if name not in NOT_IN_THE_DEMO else set())
     whole = asked(month, LOCAL, name)
     if "team" in rows.schema.names:
         assert rows.to_pylist() == [row for row in whole.to_pylist() if row["team"] == TEAM]
@@ -64,7 +67,7 @@ def test_nobody_gets_nothing(month: Reports, name: str) -> None:
 
 @pytest.mark.parametrize("name", named("finance"))
 def test_finance_questions_are_refused_to_a_team(month: Reports, name: str) -> None:
-    assert asked(month, LOCAL, name).num_rows > 0
+    assert (asked(month, LOCAL, name).num_rows > 0) == (name not in NOT_IN_THE_DEMO)
     with pytest.raises(NotAllowedError):
         asked(month, ONE, name)
 

@@ -9,6 +9,7 @@ import pytest
 
 from chargeback.checks import check_files
 from chargeback.kinds import KINDS
+from chargeback.sources.judging import identity_files
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -32,8 +33,22 @@ def check_table() -> str:
     return "\n".join(["| check | says |", "|---|---|", *lines])
 
 
+def identity_table() -> str:
+    lines = [
+        f"| {file.header['Identity']} | {file.header['Severity']} | {file.header['Purpose'][0].upper()}"
+        f"{file.header['Purpose'][1:]} | {file.header['Source']} |"
+        for file in identity_files()
+    ]
+    return "\n".join(["| identity | severity | says | source |", "|---|---|---|---|", *lines])
+
+
 @pytest.mark.parametrize(
-    ("page", "block", "table"), [("inputs.md", "inputs", input_table()), ("ledger.md", "checks", check_table())]
+    ("page", "block", "table"),
+    [
+        ("inputs.md", "inputs", input_table()),
+        ("ledger.md", "checks", check_table()),
+        ("bill.md", "identities", identity_table()),
+    ],
 )
 def test_table_says_what_the_code_does(pytestconfig: pytest.Config, page: str, block: str, table: str) -> None:
     path = DOCS / page

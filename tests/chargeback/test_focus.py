@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chargeback.focus import CHARGES
 from chargeback.load import LoadOptions, load_files
+from chargeback.sources.focus import CHARGES
 from fleet.errors import InputError
 from store.lake import Lake, memory
 from store.snapshots import show_current

@@ -30,6 +30,7 @@ ZONES = ("UTC", "Asia/Kolkata", "America/Los_Angeles")
 PICO = Decimal("1e-12")
 TABLES = {
     "node": "inventory", "holding": "holdings", "charge": "charges", "invoice": "invoices", "quota": "quotas",
+    "commitment": "commitments",
 }  # fmt: skip
 
 
@@ -81,7 +82,9 @@ def charges(draw: st.DrawFn) -> Row:
     start = draw(st.integers(-3600, 8 * 3600))
     category = draw(st.sampled_from(["Usage"] * 6 + ["Tax", "Credit", "Adjustment", "Purchase"]))
     billed = effective = draw(money)
-    commitment = draw(st.sampled_from([None, None, "sp-1"])) if category in ("Usage", "Purchase") else None
+    # The export amortises sp-1; k-1 is a contract that is amortised here, and usage may name it as its reservation.
+    known = {"Usage": [None, None, "sp-1"], "Purchase": [None, "sp-1", "k-1"]}.get(category, [None])
+    commitment = draw(st.sampled_from(known))
     if commitment:
         billed = draw(st.sampled_from([Decimal(0), billed, Decimal(7)]))
         effective = Decimal(0) if category == "Purchase" else effective
@@ -92,6 +95,17 @@ def charges(draw: st.DrawFn) -> Row:
         "effective_cost": effective, "commitment_discount_id": commitment,
         "commitment_discount_status": draw(st.sampled_from(["Used", "Unused"])) if commitment else None,
         "resource_id": draw(st.sampled_from(["i-0", "i-1", "i-2", "x/i-3", "other", None])),
+        "capacity_reservation_id": draw(st.sampled_from([None, "k-1"])) if category == "Usage" else None,
+    }  # fmt: skip
+
+
+@st.composite
+def contracts(draw: st.DrawFn) -> Row:
+    start = draw(moments)
+    return {
+        "commitment_id": "k-1", "kind": "prepaid_contract", "term_start": at(start),
+        "term_end": at(start + draw(lengths)), "quantity": draw(st.sampled_from([None, 0, 1, 3])),
+        "pool": draw(st.sampled_from([None, "p"])), "unit": draw(st.sampled_from([None, "gpus"])),
     }  # fmt: skip
 
 
@@ -129,6 +143,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
         "charge": charged,
         "invoice": draw(invoices(charged)),
         "quota": draw(st.lists(quotas(), max_size=4)),
+        "commitment": draw(st.lists(contracts(), max_size=1)),
     }
     return Fleet(rows, draw(policies))
 
@@ -190,9 +205,9 @@ def test_the_ledger_balances(con: Connection, fleet: Fleet) -> None:
     run(con, fleet)
     assert failed_checks(con, parameters(PERIOD), strict=False) == []
 
-    # All that was consumed is owed by teams, with what the invoices round: per currency, to the last unit.
+    # All that was consumed is owed by teams, with what the invoices ask beyond: per currency, to the last unit.
     consumed = sums(con, "SELECT currency, effective_cost FROM charge_span")
-    rounded = sums(con, "SELECT currency, from_pico(amount_pico) FROM posting_rounding")
+    rounded = sums(con, "SELECT currency, from_pico(amount_pico) FROM posting_invoice")
     expected = {c: consumed.get(c, 0) + rounded.get(c, 0) for c in consumed.keys() | rounded.keys()}
     assert owed(con) == {currency: total for currency, total in expected.items() if total}
 

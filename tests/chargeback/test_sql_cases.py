@@ -44,6 +44,10 @@ SQL = Path(__file__).parents[1] / "sql"
 MONTHS = sorted(path.name for path in (SQL / "month").iterdir())
 STEPS = sorted(f"{path.parent.name}/{path.name}" for path in SQL.glob("[0-9]*/*"))
 STEP_PERIOD = "1970-01"
+MONTH_KINDS = (
+    "inventory", "devices", "holdings", "demand", "charges", "invoices", "commitments", "assets", "rates", "quotas",
+    "teams", "tokens",
+)  # fmt: skip
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 MICROSECONDS_PER_HOUR = 3_600_000_000
 
@@ -95,7 +99,7 @@ def test_month(name: str, new_lake: Callable[[], Lake], tmp_path: Path) -> None:
     config_file = folder / "config.toml"
     config = parse_config(config_file.read_text("utf-8") if config_file.exists() else "")
     lake = new_lake()
-    for kind in ("inventory", "devices", "holdings", "demand", "charges", "invoices", "quotas", "teams", "tokens"):
+    for kind in MONTH_KINDS:
         files = sorted({*folder.glob(f"in_{kind}.csv"), *folder.glob(f"in_{kind}.*.csv")})
         copies = [write_rows(tmp_path / path.name.removeprefix("in_"), kind, read_rows(path)) for path in files]
         for copy in copies:

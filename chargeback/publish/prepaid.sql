@@ -1,0 +1,5 @@
+-- Purpose: the prepaid accounts.
+-- Grain: none
+-- Reads: prepaid
+
+SELECT * FROM prepaid
