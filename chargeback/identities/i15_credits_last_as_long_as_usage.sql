@@ -1,17 +1,26 @@
 -- Identity: I15
 -- Severity: warn
 -- Purpose: credits that pay for usage go on paying for it: from one day to the next, their share of an account's usage does not
---   fall by half of it or more. When they end, the invoice grows although nobody uses more.
+--   fall by half of it or more. When they end, the invoice grows although nobody uses more. A credit that covers more than a
+--   day (AWS states one for the month) says nothing about days.
 -- Source: kubernetes/k8s.io issue 6245, credits that expired a day early
 -- Reads: staged_charge
 
-WITH day_of_use AS (
+WITH daily AS (
+    SELECT DISTINCT invoice_issuer, billing_account_id, billing_currency, billing_period_start
+    FROM staged_charge
+    WHERE lower(charge_category) = 'credit' AND charge_period_end <= charge_period_start + INTERVAL 1 DAY
+),
+day_of_use AS (
     SELECT
         invoice_issuer, billing_account_id, billing_currency, billing_period_start,
         date_trunc('day', timezone('UTC', charge_period_start)) AS day, min(source_row) AS source_row,
         sum(effective_cost) FILTER (WHERE lower(charge_category) = 'usage') AS usage_cost,
-        coalesce(-sum(billed_cost) FILTER (WHERE lower(charge_category) = 'credit'), 0) AS credit_amount
+        coalesce(-sum(billed_cost) FILTER (
+            WHERE lower(charge_category) = 'credit' AND charge_period_end <= charge_period_start + INTERVAL 1 DAY
+        ), 0) AS credit_amount
     FROM staged_charge
+    SEMI JOIN daily USING (invoice_issuer, billing_account_id, billing_currency, billing_period_start)
     WHERE lower(coalesce(charge_class, '')) <> 'correction' AND NOT coalesce(x_is_split_row, false)
     GROUP BY ALL
     HAVING usage_cost > 0
