@@ -8,6 +8,9 @@ import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from click.testing import CliRunner
+
+from services.commands import gputally as program
 from services.workspace import Workspace, create
 
 if TYPE_CHECKING:
@@ -31,6 +34,13 @@ def gputally(*arguments: str | Path, cwd: Path | None = None, env: Mapping[str, 
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done
+
+
+def printed(*arguments: object) -> str:
+    """What a command that must succeed printed, run in this process: as the program, without its start-up."""
+    done = CliRunner().invoke(program, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout_bytes.decode()
 
 
 def said(done: Done) -> str:

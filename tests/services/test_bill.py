@@ -8,14 +8,12 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 from chargeback.build import build_period
 from chargeback.load import load_files
-from services.commands import gputally as program
 from services.workspace import Workspace
 from tests.month import CHARGES, INVENTORY, INVOICES, write_lines
-from tests.program import gputally, new_workspace, refusal
+from tests.program import gputally, new_workspace, printed, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,13 +22,6 @@ if TYPE_CHECKING:
 MAY = "2026-05-01T00:00:00Z,2026-06-01T00:00:00Z"
 DAY = "2026-05-01T00:00:00Z,2026-05-02T00:00:00Z"
 FORMS = ("table", "csv", "json")
-
-
-def said(*arguments: object) -> str:
-    """What the command printed, run in this process."""
-    done = CliRunner().invoke(program, [str(argument) for argument in arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout_bytes.decode()
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +66,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("command", ["prepaid", "reconcile", "reconcile --unmatched", "statement --currency USD"])
 def test_golden(built: Path, command: str, form: str, golden: Callable[[str, str | bytes], None]) -> None:
     name, *options = command.split()
-    printed = said("-C", built, name, "2026-05", *options, "--format", form)
+    text = printed("-C", built, name, "2026-05", *options, "--format", form)
     ending = "txt" if form == "table" else form
-    golden(f"bill/{'-'.join([name, *(option.strip('-').lower() for option in options)])}.{ending}", printed)
+    golden(f"bill/{'-'.join([name, *(option.strip('-').lower() for option in options)])}.{ending}", text)
 
 
 def test_the_forms_say_the_same(built: Path) -> None:
     def rows(form: str) -> str:
-        return said("-C", built, "statement", "2026-05", "--currency", "USD", "--format", form)
+        return printed("-C", built, "statement", "2026-05", "--currency", "USD", "--format", form)
 
     of_json = json.loads(rows("json"))
     of_csv = list(csv.DictReader(StringIO(rows("csv"))))
@@ -105,5 +96,5 @@ def test_a_month_that_is_not_built_is_a_clear_outcome(built: Path, command: str)
 
 
 def test_explain_leads_to_the_commitment(built: Path) -> None:
-    printed = said("-C", built, "explain", "2026-05", "--team", "ann", "--category", "held")
-    assert "480.000000 of 960 USD  commitments.csv row 2, cr-1, 2026-05-01 00:00 UTC" in printed
+    text = printed("-C", built, "explain", "2026-05", "--team", "ann", "--category", "held")
+    assert "480.000000 of 960 USD  commitments.csv row 2, cr-1, 2026-05-01 00:00 UTC" in text

@@ -7,15 +7,13 @@ from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 from chargeback.build import build_period
 from chargeback.load import load_files
 from fleet.errors import InputError
-from services.commands import gputally as program
 from services.workspace import Workspace
 from tests.month import INVENTORY, write_lines
-from tests.program import gputally, new_workspace, refusal
+from tests.program import gputally, new_workspace, printed, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +24,6 @@ ASSETS = (
     "cluster,node,capex,salvage,months,in_service_from,power_price_kwh,pue,rated_kw,base_kw,colo_monthly,support_monthly,"
     "staff_monthly,currency"
 )
-
-
-def said(*arguments: object) -> str:
-    """What the command printed, run in this process."""
-    done = CliRunner().invoke(program, [str(argument) for argument in arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout_bytes.decode()
 
 
 @pytest.fixture(scope="module")
@@ -59,27 +50,27 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("form", ["table", "csv", "json"])
 def test_golden(built: Path, form: str, golden: Callable[[str, str | bytes], None]) -> None:
     ending = "txt" if form == "table" else form
-    golden(f"bill/assets.{ending}", said("-C", built, "assets", "2026-10", "--format", form))
+    golden(f"bill/assets.{ending}", printed("-C", built, "assets", "2026-10", "--format", form))
 
 
 def test_o12_what_a_gpu_hour_costs(built: Path) -> None:
     """12,576.9368 over 5,952 GPU-hours of capacity, and over 60 % of them."""
-    rows = list(csv.DictReader(StringIO(said("-C", built, "assets", "2026-10", "--format", "csv"))))
+    rows = list(csv.DictReader(StringIO(printed("-C", built, "assets", "2026-10", "--format", "csv"))))
     row = next(row for row in rows if row["node"] == "n1")
     assert row["total"] == "12576.936800000000"
     assert float(row["gpu_hours"]) == 5952
     assert (row["per_gpu_hour"][:8], row["per_gpu_hour_at_target"][:9]) == ("2.113060", "3.5217676")
-    table = said("-C", built, "assets", "2026-10")
+    table = printed("-C", built, "assets", "2026-10")
     assert "2.113061" in table
     assert "3.521768" in table
-    assert "2.641326" in said("-C", built, "assets", "2026-10", "--target", "80")
+    assert "2.641326" in printed("-C", built, "assets", "2026-10", "--target", "80")
 
 
 def test_explain_leads_to_the_asset_and_its_part(built: Path) -> None:
-    printed = said("-C", built, "explain", "2026-10", "--team", "ann", "--category", "held", "--charges", "9")
-    assert "assets.csv row 2, depreciation of c/n1, month 7 of 48, 2026-10-01 00:00 UTC" in printed
-    assert "1,126.936800 of 1,126.9368 USD" in printed
-    assert "rated power of c/n1, 7588.800 kWh x PUE 1.35 x 0.11" in printed
+    text = printed("-C", built, "explain", "2026-10", "--team", "ann", "--category", "held", "--charges", "9")
+    assert "assets.csv row 2, depreciation of c/n1, month 7 of 48, 2026-10-01 00:00 UTC" in text
+    assert "1,126.936800 of 1,126.9368 USD" in text
+    assert "rated power of c/n1, 7588.800 kWh x PUE 1.35 x 0.11" in text
 
 
 def test_a_month_that_is_not_built_is_a_clear_outcome(built: Path) -> None:

@@ -1,4 +1,4 @@
-"""Local servers that several modules of tests speak to."""
+"""What several modules of tests share: a ledger in memory, lakes that are ready at once, and local servers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,40 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.chargeback.ledger import empty_lake, memory_ledger
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from store.lake import Connection, Lake
     from tests.chargeback.sources.aws_buckets import Store
+    from tests.chargeback.sources.aws_stub import Stub
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[Connection]:
+    """The empty input tables in memory; times are shown in UTC."""
+    con = memory_ledger()
+    con.execute("SET TimeZone = 'UTC'")
+    yield con
+    con.close()
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Lake]]:
+    """Opens a new, empty lake each time."""
+    yield from empty_lake(tmp_path_factory.mktemp("lakes"))
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    """A local AWS, which boto3 finds by itself."""
+    from tests.chargeback.sources.aws_stub import aws_stub, sign_in
+
+    sign_in(monkeypatch)
+    with aws_stub() as stub:
+        yield stub
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ from chargeback.load import LoadOptions, QuarantineError, load_charges
 from chargeback.sources.judging import broken_identities
 from fleet.errors import InputError
 from store.lake import Lake
-from tests.chargeback.ledger import memory_ledger
 from tests.chargeback.sources.cur import (
     EVERY,
     FIXTURES,
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
     from store.lake import Connection
 
 AWS = LoadOptions(provider="aws")
-
-
-@pytest.fixture(scope="module")
-def con() -> Connection:
-    return memory_ledger()
 
 
 @pytest.fixture(scope="module")

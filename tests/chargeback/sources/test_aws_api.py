@@ -12,7 +12,6 @@ from chargeback.sheets import keep
 from chargeback.sources.aws_api import fetch
 from fleet.errors import InputError, SourceError
 from fleet.sources_config import AwsApi
-from tests.chargeback.ledger import empty_lake
 from tests.chargeback.sources.aws_account import (
     MONTHS,
     NOW,
@@ -27,24 +26,12 @@ from tests.chargeback.sources.aws_account import (
     reserved,
     synced,
 )
-from tests.chargeback.sources.aws_stub import SECRET, Raw, Refusal, Stub, aws_stub, sign_in
+from tests.chargeback.sources.aws_stub import SECRET, Raw, Refusal, Stub, sign_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from store.lake import Lake
-
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Lake]]:
-    yield from empty_lake(tmp_path_factory.mktemp("lakes"))
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    sign_in(monkeypatch)
-    with aws_stub() as stub:
-        yield stub
 
 
 def test_every_page_of_every_list_is_read(aws: Stub, fresh: Callable[[], Lake], tmp_path: Path) -> None:

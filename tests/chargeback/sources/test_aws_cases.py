@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chargeback.sources.judging import broken_identities
-from tests.chargeback.ledger import memory_ledger
 from tests.chargeback.sources.cur import (
     EVERY,
     FIXTURES,
@@ -29,11 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from store.lake import Connection
-
-
-@pytest.fixture(scope="module")
-def con() -> Connection:
-    return memory_ledger()
 
 
 def test_o20_the_generated_report_of_three_gpu_instances(con: Connection, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from chargeback.sheets import keep
 from chargeback.sources import aws_terms
 from chargeback.sources.aws_api import fetch
-from tests.chargeback.ledger import empty_lake
 from tests.chargeback.sources.aws_account import (
     MONTHS,
     NOW,
@@ -30,25 +29,13 @@ from tests.chargeback.sources.aws_account import (
     rows,
     synced,
 )
-from tests.chargeback.sources.aws_stub import Stub, aws_stub, sign_in
+from tests.chargeback.sources.aws_stub import Stub
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from store.lake import Lake
-
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Lake]]:
-    yield from empty_lake(tmp_path_factory.mktemp("lakes"))
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    sign_in(monkeypatch)
-    with aws_stub() as stub:
-        yield stub
 
 
 COMMITMENT = """

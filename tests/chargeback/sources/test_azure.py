@@ -16,7 +16,6 @@ from chargeback.sources.azure import exports
 from fleet.errors import InputError
 from store.snapshots import show_current
 from store.sqlfile import materialise, package_files
-from tests.chargeback.ledger import empty_lake, memory_ledger
 from tests.chargeback.sources.azure_rows import (
     AZURE_FILES,
     BOUGHT,
@@ -33,7 +32,7 @@ from tests.chargeback.sources.azure_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from store.lake import Connection, Lake
@@ -48,19 +47,6 @@ SHOWN = (
     "resource_type, region_id, service_name, x_instance_type, x_cost_center, x_line_type, x_stated_resource_id, "
     "x_stated_commitment_id, charge_period_start, charge_period_end, billing_period_start, billing_period_end, tags"
 )
-
-
-@pytest.fixture(scope="module")
-def con() -> Iterator[Connection]:
-    con = memory_ledger()
-    con.execute("SET TimeZone = 'UTC'")
-    yield con
-    con.close()
-
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Lake]]:
-    yield from empty_lake(tmp_path_factory.mktemp("azure"))
 
 
 def cost_of(path: Path) -> Decimal:

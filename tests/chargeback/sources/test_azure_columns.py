@@ -10,7 +10,7 @@ import pytest
 from chargeback.load import LoadOptions, load_charges
 from chargeback.sources.azure import exports
 from fleet.errors import InputError
-from tests.chargeback.ledger import empty_lake, memory_ledger
+from tests.chargeback.ledger import empty_lake
 from tests.chargeback.sources.azure_rows import (
     BOUGHT,
     COVERED,
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from store.lake import Connection, Lake
-
-
-@pytest.fixture(scope="module")
-def con() -> Iterator[Connection]:
-    con = memory_ledger()
-    con.execute("SET TimeZone = 'UTC'")
-    yield con
-    con.close()
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import pytest
-
 from chargeback.sources.azure import exports
-from tests.chargeback.ledger import memory_ledger, write_rows
+from tests.chargeback.ledger import write_rows
 from tests.chargeback.sources.azure_rows import ORDER, RESERVATION, VM, charges, found, staged
 from tests.chargeback.sources.focus_files import FEBRUARY, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from chargeback.sources.judging import Broken
@@ -28,14 +26,6 @@ USED = {
     "BilledCost": "0", "EffectiveCost": "3", "CommitmentDiscountId": RESERVATION, "CommitmentDiscountStatus": "Used",
     "ConsumedQuantity": "8", "ConsumedUnit": "Hours", "ListCost": "0", "ContractedCost": "0",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def con() -> Iterator[Connection]:
-    con = memory_ledger()
-    con.execute("SET TimeZone = 'UTC'")
-    yield con
-    con.close()
 
 
 def staged_lines(con: Connection, folder: Path, *lines: Mapping[str, str]) -> tuple[Broken, ...]:

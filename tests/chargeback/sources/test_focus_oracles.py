@@ -16,7 +16,7 @@ import pytest
 
 from chargeback.reports import report
 from fleet.errors import InputError
-from tests.chargeback.ledger import memory_ledger, read_rows
+from tests.chargeback.ledger import read_rows
 from tests.chargeback.sources.focus_files import FOCUS_FILES, column, staged, staged_rows, unpacked
 
 if TYPE_CHECKING:
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
 SPEC = FOCUS_FILES / "spec"
 Row = dict[str, str]
-
-
-@pytest.fixture(scope="module")
-def con() -> Connection:
-    return memory_ledger()
 
 
 def spec_rows(name: str) -> list[Row]:

@@ -11,7 +11,6 @@ import pytest
 
 from chargeback.sources.focus import CHARGES
 from fleet.errors import InputError
-from tests.chargeback.ledger import memory_ledger
 from tests.chargeback.sources.focus_files import FOCUS_FILES, column, staged, staged_rows
 
 if TYPE_CHECKING:
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from store.lake import Connection
 
 COLUMNS = json.loads((FOCUS_FILES / "columns.json").read_text("utf-8"))
-
-
-@pytest.fixture(scope="module")
-def con() -> Connection:
-    return memory_ledger()
 
 
 @pytest.mark.parametrize("version", COLUMNS)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.chargeback.ledger import memory_ledger
 from tests.chargeback.sources.focus_files import column, staged_rows
 
 if TYPE_CHECKING:
@@ -18,11 +16,6 @@ if TYPE_CHECKING:
     from store.lake import Connection
 
 ORIGIN = {"ResourceId": "i-1", "SkuId": "s", "BilledCost": "100"}
-
-
-@pytest.fixture(scope="module")
-def con() -> Connection:
-    return memory_ledger()
 
 
 def part(cost: str, ratio: str, **more: str) -> dict[str, str]:

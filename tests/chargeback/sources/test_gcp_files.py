@@ -10,7 +10,6 @@ import pytest
 
 from fleet.errors import InputError
 from store.snapshots import show_current
-from tests.chargeback.ledger import empty_lake
 from tests.chargeback.sources.gcp_rows import (
     charges,
     credit,
@@ -25,17 +24,12 @@ from tests.chargeback.sources.gcp_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from store.lake import Connection, Lake
 
 BY_CATEGORY = "charge_category, sum(billed_cost), sum(effective_cost), count(*)"
-
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Lake]]:
-    yield from empty_lake(tmp_path_factory.mktemp("gcp"))
 
 
 @pytest.fixture(scope="module")

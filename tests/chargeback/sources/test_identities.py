@@ -13,7 +13,7 @@ import pytest
 
 from chargeback.sources.judging import identity_files
 from store.sqlfile import tables_read
-from tests.chargeback.ledger import memory_ledger, read_rows, write_rows
+from tests.chargeback.ledger import read_rows, write_rows
 from tests.chargeback.sources.focus_files import staged, unpacked
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
 CASES = Path(__file__).parents[2] / "sql" / "identities"
 CONFORMANT = ("1.2-aws", "1.2-azure", "1.2-gcp", "1.3-aws", "1.3-azure", "1.3-gcp", "1.4-aws")
-
-
-@pytest.fixture(scope="module")
-def con() -> Connection:
-    return memory_ledger()
 
 
 def test_every_identity_has_a_case_a_severity_and_reads_what_it_says(con: Connection) -> None:

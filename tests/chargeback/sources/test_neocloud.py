@@ -11,11 +11,10 @@ from chargeback.sources.intake import ChargeOptions, stage_export
 from chargeback.sources.judging import broken_identities
 from chargeback.sources.neocloud import exports
 from fleet.errors import InputError
-from tests.chargeback.ledger import compute, memory_ledger, put
+from tests.chargeback.ledger import compute, put
 from tests.chargeback.sources.azure_rows import charges, found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from chargeback.sources.judging import Broken
@@ -26,14 +25,6 @@ HEADER = (
     "resource_ref,commitment_ref"
 )
 DAY = "2026-02-02T00:00:00Z,2026-02-03T00:00:00Z"
-
-
-@pytest.fixture(scope="module")
-def con() -> Iterator[Connection]:
-    con = memory_ledger()
-    con.execute("SET TimeZone = 'UTC'")
-    yield con
-    con.close()
 
 
 def write(path: Path, *lines: str, header: str = HEADER) -> Path:

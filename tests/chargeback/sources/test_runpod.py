@@ -16,30 +16,16 @@ from chargeback.sources.judging import broken_identities
 from chargeback.sources.neocloud import exports
 from fleet.errors import InputError
 from store.snapshots import show_current
-from tests.chargeback.ledger import empty_lake, memory_ledger
 from tests.chargeback.sources.azure_rows import charges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from store.lake import Connection, Lake
 
 POD = {"podId": "7h9k2m4n6p", "totalAmount": 12.34, "gpuAmount": 11.1, "cpuAmount": 0, "diskAmount": 1.24}
 ASKED = datetime(2026, 2, 3, 12, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def con() -> Iterator[Connection]:
-    con = memory_ledger()
-    con.execute("SET TimeZone = 'UTC'")
-    yield con
-    con.close()
-
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Lake]]:
-    yield from empty_lake(tmp_path_factory.mktemp("runpod"))
 
 
 def day(number: int, amounts: dict[str, Any]) -> dict[str, Any]:
