@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import duckdb
 from fleet.errors import InputError, Problem
 from store.gzipped import CUT_OFF, GZIP_ERRORS, opened
 from store.landing import PARQUET_MAGIC
-from store.sqltext import literal
+from store.sqltext import only_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,13 +48,11 @@ def _of_csv(path: Path) -> tuple[str, ...]:
 
 
 def _of_parquet(path: Path) -> tuple[str, ...]:
-    # The text of exactly this file: `*`, `?` and `[` would be patterns.
-    only = literal(re.sub(r"[*?[]", r"[\g<0>]", str(path.absolute())))
     try:
         # A connection of its own, with nothing loaded: the reader of Parquet is part of DuckDB.
         with duckdb.connect(config={"autoinstall_known_extensions": "false", "threads": 1}) as con:
             found = con.execute(
-                f"SELECT column_name FROM (DESCRIBE FROM read_parquet({only}, hive_partitioning = false))"
+                f"SELECT column_name FROM (DESCRIBE FROM read_parquet({only_file(path)}, hive_partitioning = false))"
             ).fetchall()
     except duckdb.Error as error:
         raise InputError([Problem(path.name, "is not a complete Parquet file (cut off or damaged)")]) from error

@@ -18,7 +18,7 @@ from fleet.errors import InputError, Problem
 from store.gzipped import CUT_OFF, GZIP_ERRORS, is_gzip, opened
 from store.landing_json import is_json_lines, land_json_lines
 from store.native import native_cell
-from store.sqltext import identifier, literal
+from store.sqltext import identifier, literal, only_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -84,14 +84,9 @@ def _is_parquet(path: Path) -> bool:
         return stream.read(4) == PARQUET_MAGIC
 
 
-def _only(path: Path) -> str:
-    """SQL literal of exactly this file: DuckDB takes `*`, `?` and `[` for patterns, and `~` for the home folder."""
-    return literal(re.sub(r"[*?[]", r"[\g<0>]", str(path.absolute())))
-
-
 def _land_parquet(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec, texts: Collection[str]) -> Landed:
     # A folder named `BILLING_PERIOD=2026-05`, as clouds write them, must not become a column.
-    source = f"read_parquet({_only(path)}, hive_partitioning = false)"
+    source = f"read_parquet({only_file(path)}, hive_partitioning = false)"
     types = {str(name): str(kind) for name, kind, *_ in con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     known = {ZONE_COLUMN, *texts, *(column.name for column in spec.columns)}
     judged = [column for column in spec.columns if column.name in types]
@@ -126,7 +121,7 @@ def _land_csv(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) -> Lan
     nulls = ", ".join(literal(text) for text in spec.null_texts)
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE landed AS SELECT row_number() OVER () + 1 AS source_row, * FROM read_csv("
-        f"{_only(path)}, columns = {{{names}}}, header = true, delim = ',', quote = '\"', escape = '\"', "
+        f"{only_file(path)}, columns = {{{names}}}, header = true, delim = ',', quote = '\"', escape = '\"', "
         f"nullstr = [{nulls}], allow_quoted_nulls = true, auto_detect = false, strict_mode = true, encoding = 'utf-8', "
         f"compression = '{'gzip' if is_gzip(path) else 'none'}', hive_partitioning = false, "
         f"max_line_size = {MAX_LINE_BYTES})"

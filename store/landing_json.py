@@ -6,15 +6,14 @@ A number in a line is kept digit by digit: DuckDB's reader makes a float of it, 
 
 from __future__ import annotations
 
-import gzip
 import json
-import re
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from fleet.errors import InputError, Problem
-from store.sqltext import identifier, literal
+from store.gzipped import CUT_OFF, GZIP_ERRORS, is_gzip, opened
+from store.sqltext import identifier, literal, only_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from store.columns import FileSpec
 
-GZIP_MAGIC = b"\x1f\x8b"
-CUT_OFF = "is cut off: the gzip file has no end"
 LONG_NUMBER = r"[:,\[]\s*-?(0\.0*)?[1-9](\.?\d){15,}"
 """A number of 16 digits or more may come back from a double with others; text that looks so is looked at twice."""
 LINES_AT_ONCE = 10_000
@@ -32,9 +29,9 @@ LINES_AT_ONCE = 10_000
 def is_json_lines(path: Path) -> bool:
     """Whether a file, gzipped or not, begins with a JSON object. False too for a file that cannot be unpacked."""
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             return stream.read(64).lstrip().startswith(b"{")
-    except (EOFError, gzip.BadGzipFile):
+    except GZIP_ERRORS:
         return False
 
 
@@ -43,12 +40,11 @@ def land_json_lines(con: duckdb.DuckDBPyConnection, path: Path, spec: FileSpec) 
 
     `source_row` is the number of the line. InputError names the first line that is no JSON object.
     """
-    only = literal(re.sub(r"[*?[]", r"[\g<0>]", str(path.absolute())))
-    zipped = "gzip" if _is_gzip(path) else "uncompressed"
+    zipped = "gzip" if is_gzip(path) else "uncompressed"
     try:
         con.execute(
             "CREATE OR REPLACE TEMP TABLE json_line AS SELECT row_number() OVER () AS source_row, json FROM "
-            f"read_json_objects({only}, format = 'newline_delimited', compression = '{zipped}')"
+            f"read_json_objects({only_file(path)}, format = 'newline_delimited', compression = '{zipped}')"
         )
     except duckdb.Error as error:
         raise InputError([_bad_line(path, error)]) from error
@@ -79,21 +75,12 @@ def _path(key: str) -> str:
     return f'$."{key}"'
 
 
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(2) == GZIP_MAGIC
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path)) if _is_gzip(path) else path.open("rb")
-
-
 def _number_lines(con: duckdb.DuckDBPyConnection, path: Path) -> None:
     """DuckDB skips blank lines; editors count them. Number the rows again in the rare file that has some."""
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             lines = [number for number, line in enumerate(stream, start=1) if line.strip()]
-    except (EOFError, OSError) as error:  # DuckDB takes a gzip file that lacks its end
+    except GZIP_ERRORS as error:  # DuckDB takes a gzip file that lacks its end
         raise InputError([Problem(path.name, CUT_OFF)]) from error
     if lines[-1] != len(lines):
         con.execute("UPDATE json_line SET source_row = $lines[source_row]", {"lines": lines})
@@ -143,7 +130,7 @@ def _bad_line(path: Path, error: duckdb.Error) -> Problem:
     """The first line that is not JSON, found by reading again: the number in DuckDB's report is off by one."""
     number = 0
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             for number, line in enumerate(stream, start=1):  # noqa: B007 - the line in which reading ends is told
                 if line.strip():
                     json.loads(line)

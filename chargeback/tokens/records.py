@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from chargeback.tokens.fields import FieldError, parsed
 from fleet.errors import InputError, Problem
+from store.gzipped import CUT_OFF, GZIP_ERRORS, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Gateways may log whole prompts beside the counts."""
-GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -55,15 +53,9 @@ def _record(line: bytes) -> Record | FieldError:
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
-        with path.open("rb") as raw:
-            is_gzip = raw.read(2) == GZIP_MAGIC
-            raw.seek(0)
-            if not is_gzip:
-                yield raw
-                return
-            with gzip.GzipFile(fileobj=raw) as stream:
-                yield stream  # type: ignore[misc]  # a binary stream that mypy does not take for IO
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError([Problem(path.name, "is not a complete gzip file (cut off or damaged)")]) from error
+        with opened(path) as stream:
+            yield stream
+    except GZIP_ERRORS as error:
+        raise InputError([Problem(path.name, CUT_OFF)]) from error
     except OSError as error:
         raise InputError([Problem(path.name, f"cannot be read: {error.strerror}")]) from error
